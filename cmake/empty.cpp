@@ -1,0 +1,1 @@
+// Keeps a folder that has only headers a library.

@@ -1,0 +1,57 @@
+// Runner: executes StepPlans. Implemented by a model on this rank (runner/), by the lockstep of
+// several ranks (cluster/) and by a fake without a model (engine/fake_runner.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "plan/step_plan.h"
+
+namespace tandem::engine {
+
+/// What a step gives back on the rank that samples (rank 0). Other ranks have no logits.
+struct StepResult {
+  uint64_t sequence = 0;
+  /// [rows that want logits, vocab] float32, in the order of the plan's rows; valid until the next
+  /// complete() or reset().
+  std::span<const float> logits;
+  /// Chained over all steps of the epoch: equal on every rank that executed the same plans
+  /// (plan/state_hash.h).
+  uint64_t state_hash = 0;
+};
+
+/// Sizes that the scheduler plans with.
+struct RunnerInfo {
+  uint32_t vocab = 0;
+  uint32_t max_context = 0;  // tokens a request may have, prompt and answer
+  uint32_t page_tokens = 0;  // positions a page holds
+  uint32_t pages = 0;        // pages in the pool, equal on every rank
+  uint32_t depth = 1;        // steps that may be in flight: above 1 for pipelines
+};
+
+/// One engine thread calls everything but abort(). Calls alternate freely, but never more than
+/// info().depth steps are issued and not completed.
+class Runner {
+ public:
+  virtual ~Runner() = default;
+
+  virtual RunnerInfo info() const = 0;
+
+  /// Starts a step. Returns as soon as it may; errors: kPeerLost, kInvalid (plan does not fit).
+  virtual Status issue(const plan::StepPlan& plan) = 0;
+
+  /// Finishes the oldest issued step. After an error (kPeerLost, kDeadline, kInternal, kCorrupt for
+  /// a state hash mismatch) every issued step is void, and only reset() helps.
+  virtual Result<StepResult> complete() = 0;
+
+  /// Begins an epoch: drops issued steps and forgets every page's content. Sequence starts at 0.
+  virtual Status reset(uint32_t epoch) = 0;
+
+  /// Any thread: makes a blocked issue() or complete() return kPeerLost soon, and later ones at
+  /// once, until reset().
+  virtual void abort() = 0;
+};
+
+}  // namespace tandem::engine

@@ -1,0 +1,53 @@
+// StepPlan: what every rank executes in one step. Rank 0 decides; the others replay and never
+// decide. Encoded by plan/codec.h; the format is in plan/FORMAT.md.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gen/request.h"
+
+namespace tandem::plan {
+
+using PageId = uint32_t;
+using gen::RequestId;
+using gen::TokenId;
+
+/// The kernels that compute a position's keys and values (DESIGN, promise 1).
+enum class NumericClass : uint8_t {
+  kChunk,  // prompt positions
+  kStep,   // generated positions, also when a resume recomputes many at once
+};
+
+/// A run of new tokens of one request: a decode token, a prefill chunk or a recomputed answer.
+/// A row never mixes classes; two rows of one plan never belong to one request.
+struct Row {
+  RequestId request = 0;
+  NumericClass numeric_class = NumericClass::kChunk;
+  uint32_t start = 0;           // position of tokens[0]
+  std::vector<TokenId> tokens;  // at least one
+  std::vector<PageId>
+      pages;  // the request's page table: covers positions [0, start + tokens.size())
+  bool wants_logits = false;  // logits of the last token are needed
+
+  bool operator==(const Row&) const = default;
+};
+
+/// Copies a page's keys and values in every layer before the step's rows run (copy on write).
+struct PageCopy {
+  PageId from = 0;
+  PageId to = 0;
+
+  bool operator==(const PageCopy&) const = default;
+};
+
+struct StepPlan {
+  uint32_t epoch = 0;     // of the instance's group; a plan of another epoch is refused
+  uint64_t sequence = 0;  // 0, 1, 2, … within the epoch
+  std::vector<PageCopy> copies;
+  std::vector<Row> rows;  // chunk rows first, then step rows
+
+  bool operator==(const StepPlan&) const = default;
+};
+
+}  // namespace tandem::plan
