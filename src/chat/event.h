@@ -1,0 +1,70 @@
+// What the model says, as text. One stream carries all choices of a request.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+
+namespace tandem::chat {
+
+struct TokenText {
+  std::string bytes;  // the token's own bytes; may be part of a character
+  float logprob = 0;
+};
+
+/// A drawn token with the likeliest ones at its place, sorted from the most likely.
+struct LogprobEntry {
+  TokenText token;
+  std::vector<TokenText> top;
+};
+
+/// Prompt tokens computed or reused so far. Only before the first text of a choice.
+struct Progress {
+  uint32_t done = 0;
+  uint32_t total = 0;
+};
+
+enum class Channel : uint8_t { kText, kThinking };
+
+/// A piece of the answer: whole UTF-8 characters, never part of a stop string or of a thinking
+/// marker. `logprobs` covers the tokens that completed this piece, when asked for; a piece may have
+/// logprobs and no text.
+struct Delta {
+  Channel channel = Channel::kText;
+  std::string text;
+  std::vector<LogprobEntry> logprobs;
+};
+
+enum class FinishReason : uint8_t { kStop, kLength };
+
+struct Usage {
+  uint32_t prompt_tokens = 0;
+  uint32_t cached_tokens = 0;      // of the prompt: keys and values reused
+  uint32_t completion_tokens = 0;  // drawn, the end-of-text token included
+  uint32_t reasoning_tokens = 0;   // of the completion: inside thinking
+};
+
+/// Last event of a choice.
+struct End {
+  FinishReason reason = FinishReason::kStop;
+  std::string stop_text;  // the stop string that matched, empty when none
+  Usage usage;
+};
+
+/// Last event of a choice that could not be completed. kCancelled when its owner cancelled it.
+struct Failed {
+  Error error;
+  Usage usage;
+};
+
+struct Event {
+  uint32_t choice = 0;
+  std::variant<Progress, Delta, End, Failed> body;
+
+  bool is_last() const { return body.index() >= 2; }
+};
+
+}  // namespace tandem::chat

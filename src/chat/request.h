@@ -1,0 +1,51 @@
+// What a protocol asks of the model: a conversation or a prompt, how to draw, when to stop. No wire
+// format.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "gen/request.h"
+
+namespace tandem::chat {
+
+using Json = nlohmann::ordered_json;
+
+/// Messages as the chat template sees them: [{role, content: string, tool_calls?,
+/// reasoning_content?, …}], tool-call arguments already parsed to objects, null content already "".
+struct Conversation {
+  Json messages = Json::array();
+  Json tools = nullptr;                      // null when none
+  Json template_arguments = Json::object();  // chat_template_kwargs, such as enable_thinking
+  bool continues_last_message = false;       // the answer continues a final assistant message
+};
+
+/// A prompt without a template: text (encoded with the tokenizer's default special tokens) or ids.
+struct RawPrompt {
+  std::variant<std::string, std::vector<gen::TokenId>> prompt;
+};
+
+struct Request {
+  std::string id;      // public name, such as "chatcmpl-…"; unique among running requests
+  std::string client;  // see gen::Request
+  std::string salt;
+  std::variant<Conversation, RawPrompt> input;
+  gen::Sampling sampling;        // seed and choice are filled in by the service
+  std::optional<uint64_t> seed;  // unset: a fresh one
+  uint32_t choices = 1;
+  std::optional<uint32_t>
+      max_tokens;  // unset: the service's default, at most what the context leaves
+  uint32_t min_tokens = 0;
+  std::vector<std::string> stop;  // matched on decoded text, cut out of the answer
+  bool ignore_eos = false;
+  std::optional<uint32_t> logprobs;
+  gen::Priority priority = gen::Priority::kNormal;
+  std::optional<std::chrono::milliseconds> deadline;
+};
+
+}  // namespace tandem::chat

@@ -1,0 +1,45 @@
+// chat::Service: template → tokens → generator → text → events.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "chat/event.h"
+#include "chat/request.h"
+
+namespace tandem::chat {
+
+/// Receives a request's events: in order within a choice, on the generator's thread. Must not block
+/// or throw.
+using Sink = std::function<void(Event)>;
+
+/// What a protocol tells clients about the model.
+struct ModelInfo {
+  std::string id;
+  uint32_t max_context = 0;     // tokens a request may have here
+  uint32_t native_context = 0;  // tokens the checkpoint was made for
+  uint32_t max_output = 0;
+  int64_t created = 0;  // Unix seconds
+  bool has_chat_template = false;
+};
+
+/// Serves one model. Thread-safe.
+class Service {
+ public:
+  virtual ~Service() = default;
+
+  virtual ModelInfo model() const = 0;
+
+  /// Renders, encodes and submits. Returns the number of prompt tokens. Refused (no event follows):
+  /// kInvalid (template's own message, bad ids), kTooLarge with field "messages" or "prompt" (names
+  /// prompt and context sizes), kBusy, kUnavailable, kConflict (id in use). Accepted: exactly one
+  /// last event for each choice.
+  virtual Result<uint32_t> submit(Request request, Sink sink) = 0;
+
+  /// Ends every choice with Failed{kCancelled}. False when no such request runs.
+  virtual bool cancel(const std::string& id) = 0;
+};
+
+}  // namespace tandem::chat
