@@ -21,6 +21,7 @@ struct ModelInfo {
   uint32_t max_context = 0;     // tokens a request may have here
   uint32_t native_context = 0;  // tokens the checkpoint was made for
   uint32_t max_output = 0;
+  uint32_t vocab = 0;   // token ids are below this
   int64_t created = 0;  // Unix seconds
   bool has_chat_template = false;
 };
