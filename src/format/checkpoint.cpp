@@ -1,0 +1,24 @@
+#include "format/checkpoint.h"
+
+#include "format/gguf_checkpoint.h"
+#include "format/safetensors_checkpoint.h"
+
+namespace tandem::format {
+
+Result<std::shared_ptr<const Checkpoint>> open_checkpoint(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return open_safetensors_checkpoint(path);
+  if (!std::filesystem::exists(path, ignored)) {
+    return Error{
+        ErrorCode::kNotFound,
+        fmt::format(
+            "no model at {}: expected a folder with config.json and *.safetensors, or a .gguf file",
+            path.string())};
+  }
+  if (path.extension() == ".gguf") return open_gguf_checkpoint(path);
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("{} is neither a folder nor a .gguf file: give the model's folder",
+                           path.string())};
+}
+
+}  // namespace tandem::format

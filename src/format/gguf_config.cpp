@@ -1,0 +1,139 @@
+// GGUF metadata and tensor names in the spelling of the Hugging Face layout.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "format/gguf.h"
+#include "format/gguf_checkpoint.h"
+
+namespace tandem::format {
+namespace {
+
+using Json = nlohmann::json;
+using Pair = std::pair<std::string_view, std::string_view>;
+
+constexpr std::array<Pair, 3> kWhole{
+    {{"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"}}};
+
+constexpr std::array<Pair, 11> kLayer{{
+    {"attn_q", "self_attn.q_proj"},
+    {"attn_k", "self_attn.k_proj"},
+    {"attn_v", "self_attn.v_proj"},
+    {"attn_output", "self_attn.o_proj"},
+    {"attn_q_norm", "self_attn.q_norm"},
+    {"attn_k_norm", "self_attn.k_norm"},
+    {"attn_norm", "input_layernorm"},
+    {"ffn_norm", "post_attention_layernorm"},
+    {"ffn_gate", "mlp.gate_proj"},
+    {"ffn_up", "mlp.up_proj"},
+    {"ffn_down", "mlp.down_proj"},
+}};
+
+template <size_t N>
+std::string_view look_up(const std::array<Pair, N>& table, std::string_view key) {
+  for (const auto& [from, to] : table) {
+    if (from == key) return to;
+  }
+  return {};
+}
+
+Status add_rope_scaling(const Gguf& gguf, const std::string& prefix, Json& config) {
+  const std::string* type = gguf.text(prefix + "rope.scaling.type");
+  if (type == nullptr || *type == "none") return {};
+  if (*type != "linear" && *type != "yarn") {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("gguf: rope scaling {} is not supported", *type)};
+  }
+  Json scaling = {{"rope_type", *type},
+                  {"factor", gguf.real(prefix + "rope.scaling.factor").value_or(1.0)}};
+  if (const auto original = gguf.number(prefix + "rope.scaling.original_context_length")) {
+    scaling["original_max_position_embeddings"] = *original;
+  }
+  config["rope_scaling"] = std::move(scaling);
+  return {};
+}
+
+void add_token_ids(const Gguf& gguf, Json& config) {
+  if (const auto id = gguf.number("tokenizer.ggml.bos_token_id")) config["bos_token_id"] = *id;
+  Json ends = Json::array();
+  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                          "tokenizer.ggml.eom_token_id"}) {
+    if (const auto id = gguf.number(key)) {
+      if (std::find(ends.begin(), ends.end(), Json(*id)) == ends.end()) ends.push_back(*id);
+    }
+  }
+  if (!ends.empty()) config["eos_token_id"] = std::move(ends);
+}
+
+}  // namespace
+
+std::string hugging_face_name(std::string_view gguf_name) {
+  const size_t dot = gguf_name.rfind('.');
+  if (dot == std::string_view::npos) return {};
+  const std::string_view kind = gguf_name.substr(dot + 1);
+  std::string_view module = gguf_name.substr(0, dot);
+  if (kind != "weight" && kind != "bias") return {};
+  if (!module.starts_with("blk.")) {
+    const std::string_view mapped = look_up(kWhole, module);
+    return mapped.empty() ? std::string() : fmt::format("{}.{}", mapped, kind);
+  }
+  module.remove_prefix(4);
+  int layer = 0;
+  const auto [end, problem] = std::from_chars(module.data(), module.data() + module.size(), layer);
+  if (problem != std::errc() || end == module.data() + module.size() || *end != '.') return {};
+  const std::string_view mapped =
+      look_up(kLayer, module.substr(static_cast<size_t>(end - module.data()) + 1));
+  return mapped.empty() ? std::string() : fmt::format("model.layers.{}.{}.{}", layer, mapped, kind);
+}
+
+Result<Json> config_from_gguf(const Gguf& gguf) {
+  const std::string* arch = gguf.text("general.architecture");
+  if (arch == nullptr) return Error{ErrorCode::kCorrupt, "gguf: no general.architecture"};
+  if (*arch != "llama" && *arch != "qwen2" && *arch != "qwen3") {
+    return Error{
+        ErrorCode::kUnsupported,
+        fmt::format("gguf: architecture {} is not supported; llama, qwen2 and qwen3 are", *arch)};
+  }
+  const std::string prefix = *arch + ".";
+  Json config = {{"model_type", *arch}};
+  const auto need = [&](const char* key, const char* gguf_key) -> Status {
+    const auto value = gguf.number(prefix + gguf_key);
+    if (!value)
+      return Error{ErrorCode::kCorrupt,
+                   fmt::format("gguf: metadata {}{} is missing", prefix, gguf_key)};
+    config[key] = *value;
+    return {};
+  };
+  for (const auto& [key, gguf_key] :
+       {Pair{"num_hidden_layers", "block_count"}, Pair{"hidden_size", "embedding_length"},
+        Pair{"intermediate_size", "feed_forward_length"},
+        Pair{"num_attention_heads", "attention.head_count"},
+        Pair{"max_position_embeddings", "context_length"}}) {
+    const Status found = need(key.data(), gguf_key.data());
+    if (!found) return found.error();
+  }
+  config["num_key_value_heads"] = gguf.number(prefix + "attention.head_count_kv")
+                                      .value_or(config["num_attention_heads"].get<uint64_t>());
+  const auto head_dim = gguf.number(prefix + "attention.key_length")
+                            .value_or(gguf.number(prefix + "rope.dimension_count").value_or(0));
+  if (head_dim != 0) config["head_dim"] = head_dim;
+  config["rms_norm_eps"] = gguf.real(prefix + "attention.layer_norm_rms_epsilon").value_or(1e-5);
+  config["rope_theta"] = gguf.real(prefix + "rope.freq_base").value_or(10000.0);
+  config["tie_word_embeddings"] = !gguf.tensors().contains("output.weight");
+  // ggml's converter interleaves the rotated halves of llama's queries and keys, so rotation pairs
+  // neighbours.
+  if (*arch == "llama") config["rope_traditional"] = true;
+  if (const auto window = gguf.number(prefix + "attention.sliding_window"))
+    config["sliding_window"] = *window;
+  const auto embedding = gguf.tensors().find("token_embd.weight");
+  if (embedding == gguf.tensors().end() || embedding->second.shape.empty())
+    return Error{ErrorCode::kCorrupt, "gguf: no token_embd.weight"};
+  config["vocab_size"] = embedding->second.shape[0];
+  const Status scaled = add_rope_scaling(gguf, prefix, config);
+  if (!scaled) return scaled.error();
+  add_token_ids(gguf, config);
+  return config;
+}
+
+}  // namespace tandem::format
