@@ -1,0 +1,126 @@
+#include "topology/placement.h"
+
+#include <cmath>
+#include <numeric>
+
+namespace tandem::topology {
+namespace {
+
+Error invalid(std::string message) { return {ErrorCode::kInvalid, std::move(message)}; }
+
+Result<std::vector<double>> normalized(uint32_t ranks, std::span<const double> shares) {
+  if (shares.empty()) return std::vector<double>(ranks, 1.0 / ranks);
+  if (shares.size() != ranks)
+    return invalid(fmt::format("{} shares were given for {} ranks", shares.size(), ranks));
+  double sum = 0;
+  for (const double s : shares) {
+    if (!(s >= 0) || !std::isfinite(s)) return invalid("a share must be a number of 0 or more");
+    sum += s;
+  }
+  if (sum <= 0) return invalid("at least one share must be above 0");
+  std::vector<double> out(shares.begin(), shares.end());
+  for (double& s : out) s /= sum;
+  return out;
+}
+
+/// Cuts [0, total) at multiples of `unit`, each border as near as possible to its share.
+std::vector<Range> cut(uint32_t total, uint32_t unit, const std::vector<double>& shares) {
+  const uint32_t units = (total + unit - 1) / unit;
+  std::vector<Range> out;
+  double sum = 0;
+  uint32_t begin = 0;
+  for (size_t r = 0; r < shares.size(); ++r) {
+    sum += shares[r];
+    const bool last = r + 1 == shares.size();
+    const auto border = static_cast<uint32_t>(std::lround(sum * units));
+    const uint32_t end = last ? total : std::min(border * unit, total);
+    out.push_back({begin, std::max(begin, end)});
+    begin = out.back().end;
+  }
+  return out;
+}
+
+/// As cut(), but nobody is left without a layer. Stage 0 of the result has the first layers.
+std::vector<Range> cut_layers(uint32_t layers, const std::vector<double>& shares) {
+  auto out = cut(layers, 1, shares);
+  const auto stages = static_cast<uint32_t>(out.size());
+  for (uint32_t i = 0; i < stages; ++i) {
+    const uint32_t floor = i == 0 ? 0 : out[i - 1].end;
+    out[i].begin = floor;
+    out[i].end = std::min(std::max(out[i].end, floor + 1), layers - (stages - 1 - i));
+  }
+  return out;
+}
+
+Range kv_range(const ModelShape& shape, Range heads) {
+  if (heads.empty()) return {};
+  const uint32_t group = shape.heads / shape.kv_heads;
+  return {heads.begin / group, (heads.end - 1) / group + 1};
+}
+
+std::vector<Part> place_tensor(const ModelShape& shape, const std::vector<double>& shares) {
+  const uint32_t group = std::max(shape.quant_group, 1U);
+  const uint32_t head_unit = std::lcm(shape.head_dim, group) / shape.head_dim;
+  const auto heads = cut(shape.heads, head_unit, shares);
+  const auto mlp = cut(shape.mlp, group, shares);
+  const auto vocab = cut(shape.vocab, 1, shares);
+  std::vector<Part> out;
+  for (uint32_t r = 0; r < shares.size(); ++r)
+    out.push_back({.split = Split::kTensor,
+                   .rank = r,
+                   .ranks = static_cast<uint32_t>(shares.size()),
+                   .layers = {0, shape.layers},
+                   .heads = heads[r],
+                   .kv_heads = kv_range(shape, heads[r]),
+                   .mlp = mlp[r],
+                   .vocab = vocab[r]});
+  return out;
+}
+
+std::vector<Part> place_pipeline(const ModelShape& shape, std::vector<double> shares) {
+  const auto ranks = static_cast<uint32_t>(shares.size());
+  const std::vector<double> by_stage(shares.rbegin(), shares.rend());
+  const auto stages = cut_layers(shape.layers, by_stage);
+  std::vector<Part> out;
+  for (uint32_t r = 0; r < ranks; ++r)
+    out.push_back({.split = Split::kPipeline,
+                   .rank = r,
+                   .ranks = ranks,
+                   .layers = stages[ranks - 1 - r],
+                   .heads = {0, shape.heads},
+                   .kv_heads = {0, shape.kv_heads},
+                   .mlp = {0, shape.mlp},
+                   .vocab = {0, shape.vocab},
+                   .has_embedding = r + 1 == ranks,
+                   .has_head = r == 0});
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<Part>> place(const ModelShape& shape,
+                                Split split,
+                                uint32_t ranks,
+                                std::span<const double> shares) {
+  if (ranks == 0) return invalid("a model needs at least one rank");
+  if (shape.kv_heads == 0 || shape.head_dim == 0 || shape.heads % shape.kv_heads != 0)
+    return invalid(
+        fmt::format("{} query heads do not share {} KV heads evenly", shape.heads, shape.kv_heads));
+  const auto parts = normalized(ranks, shares);
+  if (!parts) return parts.error();
+  if (split == Split::kTensor) return place_tensor(shape, *parts);
+  if (shape.layers < ranks)
+    return invalid(fmt::format("a pipeline of {} stages needs as many layers; the model has {}",
+                               ranks, shape.layers));
+  return place_pipeline(shape, *parts);
+}
+
+std::vector<uint32_t> kv_of_head(const ModelShape& shape, const Part& part) {
+  const uint32_t group = shape.heads / shape.kv_heads;
+  std::vector<uint32_t> out;
+  for (uint32_t h = part.heads.begin; h < part.heads.end; ++h)
+    out.push_back(h / group - part.kv_heads.begin);
+  return out;
+}
+
+}  // namespace tandem::topology

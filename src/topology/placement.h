@@ -1,0 +1,68 @@
+// Which layers, heads and columns of a model each rank holds. Pure data.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tandem::topology {
+
+/// [begin, end) of heads, columns, rows or layers.
+struct Range {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+
+  uint32_t size() const { return end - begin; }
+  bool empty() const { return begin == end; }
+  bool contains(uint32_t i) const { return i >= begin && i < end; }
+  bool operator==(const Range&) const = default;
+};
+
+/// What of a model decides how it can be cut.
+struct ModelShape {
+  uint32_t layers = 0;
+  uint32_t heads = 0;
+  uint32_t kv_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t mlp = 0;  // width of the MLP's inside
+  uint32_t vocab = 0;
+  uint32_t quant_group = 1;  // inputs that share a scale: no cut falls inside; 1 when not quantized
+};
+
+enum class Split : uint8_t {
+  kTensor,    // every rank holds a part of every layer
+  kPipeline,  // every rank holds some layers; rank 0 the last ones and the head
+};
+
+/// One rank's part. Ranges may be empty: such a rank adds zeros.
+struct Part {
+  Split split = Split::kTensor;
+  uint32_t rank = 0;
+  uint32_t ranks = 1;
+  Range layers;
+  Range heads;     // query heads
+  Range kv_heads;  // those that the query heads attend to; neighbours may hold the same one
+  Range mlp;       // columns of the MLP's inside
+  Range vocab;     // rows of the embedding and of the head
+  bool has_embedding = true;
+  bool has_head = true;
+
+  bool operator==(const Part&) const = default;
+};
+
+/// Cuts a model over ranks, in proportion to `shares` (one non-negative number a rank; empty: equal
+/// ones). Tensor: query heads, MLP columns and vocabulary each cover the whole in rank order, cut
+/// at multiples of the quantization group. Pipeline: each rank gets at least one layer. Errors:
+/// kInvalid (no ranks, shares that do not fit, heads no multiple of KV heads, fewer layers than
+/// stages).
+Result<std::vector<Part>> place(const ModelShape& shape,
+                                Split split,
+                                uint32_t ranks,
+                                std::span<const double> shares = {});
+
+/// The KV head, counted from part.kv_heads.begin, that each of a rank's query heads attends to.
+std::vector<uint32_t> kv_of_head(const ModelShape& shape, const Part& part);
+
+}  // namespace tandem::topology
