@@ -1,0 +1,171 @@
+#include "format/gguf.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "format/checkpoint.h"
+#include "format/gguf_blocks.h"
+#include "format/gguf_checkpoint.h"
+#include "format/half.h"
+#include "format/testdata/gguf_writer.h"
+
+namespace tandem::format {
+namespace {
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+std::filesystem::path write_temp(const std::string& name, const std::string& bytes) {
+  const auto path =
+      std::filesystem::temp_directory_path() / fmt::format("tandem-{}-{}", ::getpid(), name);
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+GgufWriter tiny_llama() {
+  GgufWriter writer;
+  writer.text("general.architecture", "llama");
+  for (const auto& [key, value] :
+       std::initializer_list<std::pair<const char*, uint32_t>>{{"block_count", 1},
+                                                               {"embedding_length", 32},
+                                                               {"feed_forward_length", 64},
+                                                               {"attention.head_count", 2},
+                                                               {"attention.head_count_kv", 1},
+                                                               {"context_length", 128}}) {
+    writer.number(std::string("llama.") + key, value);
+  }
+  writer.texts("tokenizer.ggml.tokens", {"a", "b", ""});
+  writer.number("tokenizer.ggml.eos_token_id", 2);
+  return writer;
+}
+
+/// One Q4_1 block: scale, minimum, then codes 0 … 15, 15 … 0 for elements 0 … 31.
+std::string q4_1_block(float scale, float minimum) {
+  std::string block(20, '\0');
+  const uint16_t d = to_half(scale);
+  const uint16_t m = to_half(minimum);
+  std::memcpy(block.data(), &d, 2);
+  std::memcpy(block.data() + 2, &m, 2);
+  for (int i = 0; i < 16; ++i)
+    block[static_cast<size_t>(4 + i)] = static_cast<char>(i | ((15 - i) << 4));
+  return block;
+}
+
+TEST_CASE("half: every half-precision number survives a round trip") {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float value = from_half(static_cast<uint16_t>(bits));
+    if (std::isnan(value)) continue;
+    CHECK(to_half(value) == bits);
+  }
+  CHECK(to_half(1.0F + 1.0F / 2048.0F) == to_half(1.0F));  // ties to even
+  CHECK(to_half(65520.0F) == 0x7c00U);
+  CHECK(to_half(0.0F) == 0);
+}
+
+TEST_CASE("gguf: metadata and tensor places are read back") {
+  GgufWriter writer = tiny_llama();
+  writer.tensor("token_embd.weight", GgmlType::kF32, {3, 32}, std::string(3 * 32 * 4, 'x'));
+  const std::string file = writer.finish();
+  const auto gguf = Gguf::parse(bytes_of(file), file.size());
+  REQUIRE(gguf);
+  CHECK(*gguf->text("general.architecture") == "llama");
+  CHECK(gguf->number("llama.embedding_length") == 32);
+  CHECK(gguf->texts("tokenizer.ggml.tokens")->at(1) == "b");
+  CHECK(gguf->tensors().at("token_embd.weight").shape == std::vector<int64_t>{3, 32});
+  CHECK(file.substr(gguf->tensors().at("token_embd.weight").offset, 4) == "xxxx");
+}
+
+TEST_CASE("gguf: a file cut anywhere is an error and never read past its end") {
+  GgufWriter writer = tiny_llama();
+  writer.tensor("token_embd.weight", GgmlType::kF32, {3, 32}, std::string(3 * 32 * 4, 'x'));
+  const std::string file = writer.finish();
+  for (size_t length = 0; length < file.size() - 3 * 32 * 4; ++length) {
+    CAPTURE(length);
+    const std::string cut = file.substr(0, length);
+    CHECK_FALSE(Gguf::parse(bytes_of(cut), cut.size()));
+  }
+  const auto path = write_temp("cut.gguf", file.substr(0, file.size() - 1));
+  const auto opened = open_checkpoint(path);
+  REQUIRE_FALSE(opened);
+  CHECK(opened.error().message.find("truncated") != std::string::npos);
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("gguf: blocks become codes, scales and biases of the same values") {
+  const std::string block = q4_1_block(0.5F, -1.25F);
+  const auto codes = block_codes(GgmlType::kQ4_1, bytes_of(block));
+  REQUIRE(codes.size() == 16);
+  for (size_t element = 0; element < 32; ++element) {
+    const auto code =
+        static_cast<int>((codes[element / 2] >> (element % 2 == 0 ? 0 : 4)) & std::byte{15});
+    CHECK(code == (element < 16 ? static_cast<int>(element) : 31 - static_cast<int>(element)));
+  }
+  uint16_t bias = 0;
+  std::memcpy(&bias, block_biases(GgmlType::kQ4_1, bytes_of(block)).data(), 2);
+  CHECK(from_half(bias) == -1.25F);
+
+  std::string q8(34, '\0');
+  const uint16_t d = to_half(0.25F);
+  std::memcpy(q8.data(), &d, 2);
+  q8[2] = static_cast<char>(-128);
+  q8[33] = 127;
+  const auto wide = block_codes(GgmlType::kQ8_0, bytes_of(q8));
+  CHECK(wide.front() == std::byte{0});
+  CHECK(wide.back() == std::byte{255});
+  std::memcpy(&bias, block_biases(GgmlType::kQ8_0, bytes_of(q8)).data(), 2);
+  CHECK(from_half(bias) == -32.0F);
+}
+
+TEST_CASE("gguf checkpoint: has Hugging Face names, config keys and rows read alone") {
+  GgufWriter writer = tiny_llama();
+  std::string rows;
+  for (int i = 0; i < 3; ++i) rows += q4_1_block(static_cast<float>(i + 1), 0);
+  writer.tensor("token_embd.weight", GgmlType::kQ4_1, {3, 32}, rows);
+  writer.tensor("blk.0.attn_norm.weight", GgmlType::kF32, {32}, std::string(128, '\0'));
+  const auto path = write_temp("tiny.gguf", writer.finish());
+  const auto opened = open_checkpoint(path);
+  REQUIRE(opened);
+  const Checkpoint& checkpoint = **opened;
+  CHECK(checkpoint.config()["num_attention_heads"] == 2);
+  CHECK(checkpoint.config()["tie_word_embeddings"] == true);
+  CHECK(checkpoint.config()["vocab_size"] == 3);
+  CHECK(checkpoint.config()["eos_token_id"] == nlohmann::json::array({2}));
+  CHECK(checkpoint.has("model.layers.0.input_layernorm.weight"));
+  CHECK(**checkpoint.quantization("model.embed_tokens") == Quantization{4, 32});
+  CHECK_FALSE(checkpoint.quantization("model.norm")->has_value());
+  const auto scales = checkpoint.tensor("model.embed_tokens.scales", RowRange{1, 3});
+  REQUIRE(scales);
+  CHECK(scales->shape == std::vector<int64_t>{2, 1});
+  uint16_t first = 0;
+  std::memcpy(&first, scales->bytes.data(), 2);
+  CHECK(from_half(first) == 2.0F);
+  const auto missing = checkpoint.tensor("model.embed_tokens.bias");
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().code == ErrorCode::kNotFound);
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("gguf checkpoint: an unknown architecture or tensor type is refused by name") {
+  GgufWriter other;
+  other.text("general.architecture", "mamba");
+  const auto path = write_temp("other.gguf", other.finish());
+  CHECK(open_checkpoint(path).error().message.find("mamba") != std::string::npos);
+
+  GgufWriter writer = tiny_llama();
+  writer.tensor("token_embd.weight", static_cast<GgmlType>(12), {3, 32}, std::string(64, '\0'));
+  const auto typed = write_temp("typed.gguf", writer.finish());
+  const auto opened = open_checkpoint(typed);
+  REQUIRE_FALSE(opened);
+  CHECK(opened.error().code == ErrorCode::kUnsupported);
+  CHECK(opened.error().message.find("type 12") != std::string::npos);
+  std::filesystem::remove(path);
+  std::filesystem::remove(typed);
+}
+
+}  // namespace
+}  // namespace tandem::format

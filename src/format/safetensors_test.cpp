@@ -1,0 +1,139 @@
+#include "format/safetensors.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "format/checkpoint.h"
+
+namespace tandem::format {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+std::string file_of(const Json& header, const std::string& data) {
+  const std::string text = header.dump();
+  const uint64_t length = text.size();
+  std::string file(reinterpret_cast<const char*>(&length), 8);
+  return file + text + data;
+}
+
+Json entry(const char* dtype, const std::vector<int>& shape, uint64_t begin, uint64_t end) {
+  return {{"dtype", dtype}, {"shape", shape}, {"data_offsets", {begin, end}}};
+}
+
+/// A model folder that removes itself.
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / fmt::format("tandem-st-{}", ::getpid())) {
+    fs::remove_all(path_);
+    fs::create_directory(path_);
+    write(
+        "config.json",
+        R"({"model_type": "llama", "quantization": {"bits": 4, "group_size": 32, "b": {"bits": 8, "group_size": null}}})");
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { fs::remove_all(path_); }
+
+  void write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(path_ / name, std::ios::binary) << bytes;
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+TEST_CASE("safetensors: entries that do not fit type, shape or file are refused with their name") {
+  const auto refuses = [](const Json& header, uint64_t data_bytes) {
+    const auto parsed = parse_safetensors_header(header.dump(), 100, 100 + data_bytes);
+    return !parsed && parsed.error().message.find("w") != std::string::npos;
+  };
+  CHECK(refuses({{"w", entry("F32", {2}, 0, 8)}}, 7));             // truncated
+  CHECK(refuses({{"w", entry("F32", {2}, 0, 4)}}, 8));             // too few bytes for the shape
+  CHECK(refuses({{"w", entry("F32", {2}, 8, 0)}}, 8));             // backwards
+  CHECK(refuses({{"w", entry("Q7", {2}, 0, 8)}}, 8));              // unknown type
+  CHECK(refuses({{"w", {{"dtype", "F32"}, {"shape", {2}}}}}, 8));  // no offsets
+  CHECK(refuses({{"w", entry("F32", {1 << 30, 1 << 30, 1 << 30}, 0, 8)}}, 8));  // overflow
+  CHECK_FALSE(parse_safetensors_header("[]", 8, 8));
+  CHECK_FALSE(parse_safetensors_header("{", 8, 8));
+}
+
+TEST_CASE("safetensors folder: rows of a tensor are mapped alone") {
+  const Folder folder;
+  folder.write("model.safetensors",
+               file_of({{"a", entry("I32", {3, 1}, 0, 12)}, {"__metadata__", {{"format", "mlx"}}}},
+                       std::string("\1\0\0\0\2\0\0\0\3\0\0\0", 12)));
+  const auto opened = open_checkpoint(folder.path());
+  REQUIRE(opened);
+  const auto rows = (*opened)->tensor("a", RowRange{1, 3});
+  REQUIRE(rows);
+  CHECK(rows->shape == std::vector<int64_t>{2, 1});
+  int32_t first = 0;
+  std::memcpy(&first, rows->bytes.data(), 4);
+  CHECK(first == 2);
+  CHECK_FALSE((*opened)->tensor("a", RowRange{1, 4}));
+  CHECK((*opened)->weight_bytes() == 12);
+}
+
+TEST_CASE(
+    "safetensors folder: shards are found with and without an index, and a missing one is named") {
+  const Folder folder;
+  folder.write("model-00001-of-00002.safetensors",
+               file_of({{"a", entry("I32", {1}, 0, 4)}}, "aaaa"));
+  folder.write("model-00002-of-00002.safetensors",
+               file_of({{"b", entry("I32", {1}, 0, 4)}}, "bbbb"));
+  REQUIRE(open_checkpoint(folder.path()));
+  CHECK((*open_checkpoint(folder.path()))->names() == std::vector<std::string>{"a", "b"});
+
+  folder.write(
+      "model.safetensors.index.json",
+      R"({"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00003-of-00002.safetensors"}})");
+  const auto missing = open_checkpoint(folder.path());
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().code == ErrorCode::kNotFound);
+  CHECK(missing.error().message.find("model-00003-of-00002.safetensors") != std::string::npos);
+
+  folder.write("model.safetensors.index.json", R"({"weight_map": {"a": "../../etc/passwd"}})");
+  CHECK(open_checkpoint(folder.path()).error().code == ErrorCode::kCorrupt);
+
+  // An index whose files are all gone is stale: what lies there is taken.
+  folder.write("model.safetensors.index.json", R"({"weight_map": {"a": "old.safetensors"}})");
+  CHECK((*open_checkpoint(folder.path()))->has("b"));
+}
+
+TEST_CASE("safetensors folder: damaged files are errors that name the file") {
+  const Folder folder;
+  CHECK(open_checkpoint(folder.path()).error().code == ErrorCode::kNotFound);
+  for (const std::string& bytes : {std::string(), std::string(7, '\0'), std::string(8, '\xff'),
+                                   file_of({{"a", entry("I32", {1}, 0, 4)}}, "aa")}) {
+    folder.write("model.safetensors", bytes);
+    const auto opened = open_checkpoint(folder.path());
+    REQUIRE_FALSE(opened);
+    CHECK(opened.error().code == ErrorCode::kCorrupt);
+    CHECK(opened.error().message.find("model.safetensors") != std::string::npos);
+  }
+}
+
+TEST_CASE("safetensors folder: quantization is read per module, then for the whole model") {
+  const Folder folder;
+  const auto scales = [](const char* module) { return std::string(module) + ".scales"; };
+  folder.write("model.safetensors", file_of({{scales("a"), entry("I32", {1}, 0, 4)},
+                                             {scales("b"), entry("I32", {1}, 4, 8)},
+                                             {"c.weight", entry("I32", {1}, 8, 12)}},
+                                            "aaaabbbbcccc"));
+  const auto opened = open_checkpoint(folder.path());
+  REQUIRE(opened);
+  CHECK(**(*opened)->quantization("a") == Quantization{4, 32});
+  CHECK(**(*opened)->quantization("b") == Quantization{8, 64});
+  CHECK_FALSE((*opened)->quantization("c")->has_value());
+}
+
+}  // namespace
+}  // namespace tandem::format
