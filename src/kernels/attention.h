@@ -1,0 +1,46 @@
+// Causal attention of ragged rows over a paged key and value pool.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernels/pool.h"
+
+namespace tandem::kernels {
+
+/// A run of new tokens of one request; their keys and values are already in the pool.
+struct AttentionRow {
+  size_t first_token = 0;           // index of its first token in q and out
+  size_t count = 0;                 // tokens
+  size_t start = 0;                 // position of its first token
+  const uint32_t* pages = nullptr;  // page of positions [i * page_tokens, (i + 1) * page_tokens)
+};
+
+struct AttentionArgs {
+  const float* q = nullptr;       // [tokens, heads, head_dim]
+  float* out = nullptr;           // [tokens, heads, head_dim], contiguous; may not overlap q
+  size_t q_stride = 0;            // floats from token to token; 0 means heads * head_dim
+  const float* k_pool = nullptr;  // [pages, page_tokens, kv_heads, head_dim]
+  const float* v_pool = nullptr;
+  size_t page_tokens = 0;
+  size_t heads = 0;
+  size_t kv_heads = 0;
+  size_t head_dim = 0;
+  const uint32_t* kv_head_of = nullptr;  // [heads]: the KV head that each query head reads
+  std::span<const AttentionRow> rows;
+  float scale = 1.0f;            // of q . k
+  size_t window = 0;             // positions a token sees, itself included; 0 means all
+  const float* sinks = nullptr;  // [heads]: a logit without value in each softmax; null means none
+  float softcap = 0.0f;          // scores become cap * tanh(score / cap); 0 means no cap
+};
+
+/// out = softmax(q k^T * scale) v over positions <= the token's own, inside the window.
+///
+/// Keys are taken in blocks that start at multiples of a fixed number of positions, in order, and
+/// blocks are joined in spans that also start at fixed positions: a token's bits depend on its
+/// position, its query and its keys and values, not on chunking, other rows, page size or threads.
+/// Uses the pool's scratch.
+void attention(WorkerPool& pool, const AttentionArgs& args);
+
+}  // namespace tandem::kernels

@@ -1,0 +1,46 @@
+// Where a quantized panel keeps the code of a column: shared by packing, look-up and products.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/packed_matrix.h"
+
+namespace tandem::kernels {
+
+/// Codes are stored in steps of 32 / bits columns: 16 32-bit words, one an output. Within a word,
+/// column c of the step sits in byte c % 4 at bit bits * (c / 4), so that four columns are split
+/// off by one mask and one byte shuffle each.
+struct CodeLayout {
+  uint32_t bits = 8;  // 2, 4 or 8
+  uint32_t group = 64;
+  ScalarType type = ScalarType::kF32;
+
+  size_t columns_per_step() const { return 32 / bits; }
+  size_t header_bytes() const { return 2 * PackedMatrix::kPanel * size_of(type); }
+  size_t group_bytes() const { return header_bytes() + group * PackedMatrix::kPanel * bits / 8; }
+
+  /// Byte of the code of (column within the group, output within the panel), from the group's
+  /// begin.
+  size_t code_byte(size_t column, size_t output) const {
+    const size_t step = column / columns_per_step();
+    return header_bytes() + (step * PackedMatrix::kPanel + output) * 4 + column % 4;
+  }
+  uint32_t code_shift(size_t column) const {
+    return bits * static_cast<uint32_t>(column % columns_per_step() / 4);
+  }
+};
+
+inline CodeLayout code_layout(const PackedMatrix& w) {
+  return {.bits = w.stored_bits(), .group = w.group(), .type = w.scalar_type()};
+}
+
+/// Dense panels: f32 and f16 hold 16 values a column; bf16 holds 16 words of two columns, the first
+/// in the low half.
+inline size_t dense_offset(ScalarType type, size_t column, size_t output) {
+  if (type == ScalarType::kBf16)
+    return (column / 2 * PackedMatrix::kPanel + output) * 2 + column % 2;
+  return column * PackedMatrix::kPanel + output;
+}
+
+}  // namespace tandem::kernels

@@ -1,0 +1,45 @@
+#include "kernels/code_layout.h"
+#include "kernels/matmul.h"
+
+namespace tandem::kernels {
+namespace {
+
+constexpr size_t kPanel = PackedMatrix::kPanel;
+
+void read_quantized_row(const PackedMatrix& w, size_t row, float* out) {
+  const CodeLayout layout = code_layout(w);
+  const uint32_t mask = (1u << layout.bits) - 1;
+  const size_t o = row % kPanel;
+  const std::byte* panel = w.panel(row / kPanel);
+  for (size_t g = 0; g < w.inputs() / layout.group; ++g, panel += layout.group_bytes()) {
+    const float scale = load_scalar(panel, layout.type, o);
+    const float bias = load_scalar(panel, layout.type, kPanel + o);
+    for (size_t c = 0; c < layout.group; ++c) {
+      const uint32_t byte = static_cast<uint32_t>(panel[layout.code_byte(c, o)]);
+      const float product = static_cast<float>((byte >> layout.code_shift(c)) & mask) * scale;
+      *out++ = product + bias;
+    }
+  }
+}
+
+void read_dense_row(const PackedMatrix& w, size_t row, float* out) {
+  const ScalarType type = w.scalar_type();
+  for (size_t c = 0; c < w.inputs(); ++c) {
+    out[c] = load_scalar(w.panel(row / kPanel), type, dense_offset(type, c, row % kPanel));
+  }
+}
+
+}  // namespace
+
+void gather_rows(
+    WorkerPool& pool, const PackedMatrix& w, const uint32_t* ids, size_t count, float* out) {
+  pool.parallel_for(count, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      TANDEM_CHECK(ids[i] < w.outputs(), "row {} of {}", ids[i], w.outputs());
+      float* row = out + i * w.inputs();
+      w.is_quantized() ? read_quantized_row(w, ids[i], row) : read_dense_row(w, ids[i], row);
+    }
+  });
+}
+
+}  // namespace tandem::kernels

@@ -1,0 +1,30 @@
+// RMS normalisation, alone and with the residual sum before it.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/pool.h"
+
+namespace tandem::kernels {
+
+/// out[r, i] = x[r, i] / sqrt(mean of x[r]^2 + eps) * (weight[i] + weight_offset).
+/// A per-head norm of q [tokens, heads, d] is one with tokens * heads rows when q is contiguous.
+struct RmsNormArgs {
+  const float* x = nullptr;
+  size_t rows = 0;
+  size_t width = 0;
+  size_t x_stride = 0;            // floats from row to row; 0 means width
+  const float* weight = nullptr;  // [width]; null means ones
+  float weight_offset = 0.0f;     // 1 for checkpoints that store weight - 1
+  float eps = 1e-6f;
+  float* out = nullptr;  // may be x
+  size_t out_stride = 0;
+};
+
+void rms_norm(WorkerPool& pool, const RmsNormArgs& args);
+
+/// First residual[r, i] += x[r, i] (residual [rows, width] contiguous), then normalises residual
+/// into out. Requires residual not to overlap x or out.
+void rms_norm_add(WorkerPool& pool, const RmsNormArgs& args, float* residual);
+
+}  // namespace tandem::kernels

@@ -1,0 +1,176 @@
+#include "kernels/packed_matrix.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "kernels/code_layout.h"
+
+namespace tandem::kernels {
+namespace {
+
+constexpr size_t kPanel = PackedMatrix::kPanel;
+constexpr std::align_val_t kAlign{64};
+
+template <class... Args>
+Error invalid(fmt::format_string<Args...> format, Args&&... args) {
+  return {ErrorCode::kInvalid, fmt::format(format, std::forward<Args>(args)...)};
+}
+
+/// The slice with its default end replaced; an Error unless it is inside [0, size) and not empty.
+Result<Slice> resolve(Slice slice, size_t size, const char* axis) {
+  const size_t end = slice.end == SIZE_MAX ? size : slice.end;
+  if (slice.begin >= end || end > size) {
+    return invalid("[pack] slice [{}, {}) of {} {}", slice.begin, end, size, axis);
+  }
+  return Slice{slice.begin, end};
+}
+
+uint32_t stored_bits_of(uint32_t bits) { return bits == 2 || bits == 4 ? bits : 8; }
+
+/// Code `index` of a little-endian stream of `bits`-bit codes. Reads no byte beyond the code's
+/// last.
+uint32_t code_at(const uint8_t* row, size_t index, uint32_t bits) {
+  const size_t bit = index * bits;
+  uint32_t value = row[bit / 8];
+  if (bit % 8 + bits > 8) value |= static_cast<uint32_t>(row[bit / 8 + 1]) << 8;
+  return (value >> (bit % 8)) & ((1u << bits) - 1);
+}
+
+Status check_view(const QuantizedView& view) {
+  if (view.bits < 2 || view.bits == 7 || view.bits > 8) {
+    return Error{ErrorCode::kUnsupported, fmt::format("[pack] {}-bit codes", view.bits)};
+  }
+  if (view.group != 32 && view.group != 64 && view.group != 128) {
+    return Error{ErrorCode::kUnsupported, fmt::format("[pack] groups of {}", view.group)};
+  }
+  if (view.cols % view.group != 0) {
+    return invalid("[pack] {} columns in groups of {}", view.cols, view.group);
+  }
+  return {};
+}
+
+/// Writes one row of codes, scales and biases at output `o` of a panel.
+void pack_row(const QuantizedView& view, size_t row, Slice cols, std::byte* panel, size_t o) {
+  const CodeLayout layout{stored_bits_of(view.bits), view.group, view.scale_type};
+  const auto* codes = static_cast<const uint8_t*>(view.codes) + row * view.cols * view.bits / 8;
+  const size_t size = size_of(view.scale_type);
+  const size_t groups = view.cols / view.group;
+  for (size_t g = cols.begin / view.group; g < cols.end / view.group; ++g) {
+    const size_t from = (row * groups + g) * size;
+    std::memcpy(panel + o * size, static_cast<const char*>(view.scales) + from, size);
+    std::memcpy(panel + (kPanel + o) * size, static_cast<const char*>(view.biases) + from, size);
+    auto* out = reinterpret_cast<uint8_t*>(panel);
+    for (size_t c = 0; c < view.group; ++c) {
+      const uint32_t code = code_at(codes, g * view.group + c, view.bits);
+      out[layout.code_byte(c, o)] |= static_cast<uint8_t>(code << layout.code_shift(c));
+    }
+    panel += layout.group_bytes();
+  }
+}
+
+void pack_dense_row(const DenseView& view, size_t row, Slice cols, std::byte* panel, size_t o) {
+  const size_t size = size_of(view.type);
+  const size_t stride = view.row_stride == 0 ? view.cols : view.row_stride;
+  const auto* from = static_cast<const std::byte*>(view.data) + (row * stride + cols.begin) * size;
+  for (size_t c = 0; c < cols.end - cols.begin; ++c) {
+    std::memcpy(panel + dense_offset(view.type, c, o) * size, from + c * size, size);
+  }
+}
+
+/// The sliced width, equal in all views, and the sum of the sliced rows.
+struct Shape {
+  size_t outputs = 0;
+  size_t inputs = 0;
+};
+
+template <class View>
+Result<Shape> stacked_shape(std::span<const View> views) {
+  Shape shape;
+  if (views.empty()) return invalid("[pack] no matrix given");
+  for (const View& view : views) {
+    const auto rows = resolve(view.row_slice, view.rows, "rows");
+    const auto cols = resolve(view.col_slice, view.cols, "columns");
+    if (!rows) return rows.error();
+    if (!cols) return cols.error();
+    const size_t width = cols->end - cols->begin;
+    if (shape.outputs > 0 && width != shape.inputs) {
+      return invalid("[pack] stacked matrices of {} and {} columns", shape.inputs, width);
+    }
+    shape.inputs = width;
+    shape.outputs += rows->end - rows->begin;
+  }
+  return shape;
+}
+
+}  // namespace
+
+void PackedMatrix::Free::operator()(std::byte* data) const { ::operator delete(data, kAlign); }
+
+void PackedMatrix::allocate() {
+  data_.reset(static_cast<std::byte*>(::operator new(bytes(), kAlign)));
+  std::memset(data_.get(), 0, bytes());
+}
+
+Result<PackedMatrix> PackedMatrix::from_quantized(std::span<const QuantizedView> views) {
+  const auto shape = stacked_shape(views);
+  if (!shape) return shape.error();
+  const QuantizedView& first = views[0];
+  for (const QuantizedView& view : views) {
+    if (const Status status = check_view(view); !status) return status.error();
+    if (view.bits != first.bits || view.group != first.group ||
+        view.scale_type != first.scale_type) {
+      return invalid("[pack] stacked matrices of different formats");
+    }
+    const Slice cols = *resolve(view.col_slice, view.cols, "columns");
+    if (cols.begin % view.group != 0 || cols.end % view.group != 0) {
+      return invalid("[pack] columns [{}, {}) cut groups of {}", cols.begin, cols.end, view.group);
+    }
+  }
+  const CodeLayout layout{stored_bits_of(first.bits), first.group, first.scale_type};
+  PackedMatrix w;
+  w.outputs_ = shape->outputs;
+  w.inputs_ = shape->inputs;
+  w.bits_ = layout.bits;
+  w.group_ = layout.group;
+  w.type_ = layout.type;
+  w.panel_bytes_ = w.inputs_ / layout.group * layout.group_bytes();
+  w.allocate();
+  size_t output = 0;
+  for (const QuantizedView& view : views) {
+    const Slice rows = *resolve(view.row_slice, view.rows, "rows");
+    const Slice cols = *resolve(view.col_slice, view.cols, "columns");
+    for (size_t row = rows.begin; row < rows.end; ++row, ++output) {
+      std::byte* panel = w.data_.get() + output / kPanel * w.panel_bytes_;
+      pack_row(view, row, cols, panel, output % kPanel);
+    }
+  }
+  return w;
+}
+
+Result<PackedMatrix> PackedMatrix::from_dense(std::span<const DenseView> views) {
+  const auto shape = stacked_shape(views);
+  if (!shape) return shape.error();
+  for (const DenseView& view : views) {
+    if (view.type != views[0].type) return invalid("[pack] stacked matrices of different types");
+  }
+  PackedMatrix w;
+  w.outputs_ = shape->outputs;
+  w.inputs_ = shape->inputs;
+  w.type_ = views[0].type;
+  const size_t columns = w.type_ == ScalarType::kBf16 ? (w.inputs_ + 1) / 2 * 2 : w.inputs_;
+  w.panel_bytes_ = columns * kPanel * size_of(w.type_);
+  w.allocate();
+  size_t output = 0;
+  for (const DenseView& view : views) {
+    const Slice rows = *resolve(view.row_slice, view.rows, "rows");
+    const Slice cols = *resolve(view.col_slice, view.cols, "columns");
+    for (size_t row = rows.begin; row < rows.end; ++row, ++output) {
+      std::byte* panel = w.data_.get() + output / kPanel * w.panel_bytes_;
+      pack_dense_row(view, row, cols, panel, output % kPanel);
+    }
+  }
+  return w;
+}
+
+}  // namespace tandem::kernels

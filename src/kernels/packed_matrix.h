@@ -1,0 +1,97 @@
+// PackedMatrix: a weight matrix in the layout that matmul() reads, quantized or dense.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/result.h"
+#include "kernels/scalar_type.h"
+
+namespace tandem::kernels {
+
+/// [begin, end) of rows or columns; the default means all.
+struct Slice {
+  size_t begin = 0;
+  size_t end = SIZE_MAX;
+};
+
+/// A view of an affine quantized matrix [rows, cols] as checkpoints store it: weight = code * scale
+/// + bias, codes in a little-endian bit stream per row, scales and biases [rows, cols / group].
+struct QuantizedView {
+  const void* codes = nullptr;  // rows * cols * bits / 8 bytes, contiguous
+  const void* scales = nullptr;
+  const void* biases = nullptr;
+  ScalarType scale_type = ScalarType::kF32;
+  size_t rows = 0;
+  size_t cols = 0;
+  uint32_t bits = 4;    // 2, 3, 4, 5, 6 or 8
+  uint32_t group = 64;  // columns that share a scale: 32, 64 or 128
+  Slice row_slice = {};
+  Slice col_slice = {};  // both ends multiples of group
+};
+
+/// A view of a dense matrix [rows, cols].
+struct DenseView {
+  const void* data = nullptr;
+  ScalarType type = ScalarType::kF32;
+  size_t rows = 0;
+  size_t cols = 0;
+  size_t row_stride = 0;  // in elements; 0 means cols
+  Slice row_slice = {};
+  Slice col_slice = {};
+};
+
+/// Weights W[outputs, inputs] of y = x W^T, repacked: the source may be unmapped afterwards.
+///
+/// Layout: panels of 16 outputs (the last is padded with zeros). A quantized panel is a sequence of
+/// groups, each 16 scales, 16 biases and the codes of the group's columns, column after column, so
+/// that a product reads the panel once from front to back. Codes of 3, 5 and 6 bits take 8.
+class PackedMatrix {
+ public:
+  PackedMatrix() = default;
+
+  /// Packs the slices of one or more views, stacked along the outputs (as for a fused q, k, v
+  /// product). All views need the same sliced width, bits, group and types.
+  /// Errors: kInvalid (empty, shapes or slices that do not fit), kUnsupported (bits, group).
+  static Result<PackedMatrix> from_quantized(std::span<const QuantizedView> views);
+  static Result<PackedMatrix> from_quantized(const QuantizedView& view) {
+    return from_quantized(std::span(&view, 1));
+  }
+  static Result<PackedMatrix> from_dense(std::span<const DenseView> views);
+  static Result<PackedMatrix> from_dense(const DenseView& view) {
+    return from_dense(std::span(&view, 1));
+  }
+
+  size_t outputs() const { return outputs_; }
+  size_t inputs() const { return inputs_; }
+  /// Memory held.
+  size_t bytes() const { return panel_bytes_ * panels(); }
+
+  // For kernels:
+  static constexpr size_t kPanel = 16;
+  bool is_quantized() const { return group_ != 0; }
+  uint32_t stored_bits() const { return bits_; }    // 2, 4 or 8; of a dense matrix 0
+  uint32_t group() const { return group_; }         // 0 when dense
+  ScalarType scalar_type() const { return type_; }  // of scales and biases, or of dense weights
+  size_t panels() const { return (outputs_ + kPanel - 1) / kPanel; }
+  size_t panel_bytes() const { return panel_bytes_; }
+  const std::byte* panel(size_t index) const { return data_.get() + index * panel_bytes_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const;
+  };
+  void allocate();
+
+  std::unique_ptr<std::byte[], Free> data_;
+  size_t outputs_ = 0;
+  size_t inputs_ = 0;
+  size_t panel_bytes_ = 0;
+  uint32_t bits_ = 0;
+  uint32_t group_ = 0;
+  ScalarType type_ = ScalarType::kF32;
+};
+
+}  // namespace tandem::kernels

@@ -1,0 +1,41 @@
+// Storage types of weights and quantization parameters, and their conversion to float32.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace tandem::kernels {
+
+enum class ScalarType : uint8_t { kF32, kF16, kBf16 };
+
+constexpr size_t size_of(ScalarType type) { return type == ScalarType::kF32 ? 4 : 2; }
+
+inline float from_bf16(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+/// Exact, also for subnormal, infinite and NaN values.
+inline float from_f16(uint16_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
+  const uint32_t rest = bits & 0x7fffu;
+  if (rest >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | ((rest & 0x3ffu) << 13));
+  // Moves the exponent by multiplication, which also normalises subnormal values.
+  const float magnitude = std::bit_cast<float>(rest << 13) * std::bit_cast<float>(0x77800000u);
+  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
+}
+
+/// Element `index` of an array of `type`.
+inline float load_scalar(const void* data, ScalarType type, size_t index) {
+  if (type == ScalarType::kF32) {
+    float value;
+    std::memcpy(&value, static_cast<const char*>(data) + index * 4, 4);
+    return value;
+  }
+  uint16_t bits;
+  std::memcpy(&bits, static_cast<const char*>(data) + index * 2, 2);
+  return type == ScalarType::kF16 ? from_f16(bits) : from_bf16(bits);
+}
+
+}  // namespace tandem::kernels
