@@ -22,7 +22,7 @@ struct TokenLogprob {
 struct Token {
   TokenId id = 0;
   float logprob = 0;
-  std::vector<TokenLogprob> top;
+  std::vector<TokenLogprob> top = {};
 
   bool operator==(const Token&) const = default;
 };
@@ -42,7 +42,7 @@ struct Prefilled {
 };
 
 struct Tokens {
-  std::vector<Token> tokens;
+  std::vector<Token> tokens = {};
 
   bool operator==(const Tokens&) const = default;
 };

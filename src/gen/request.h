@@ -37,11 +37,11 @@ struct Sampling {
   float min_p = 0;
   float xtc_probability = 0;
   float xtc_threshold = 0.1F;
-  std::vector<TokenId> xtc_exempt;  // newline and end-of-text ids, never dropped by xtc
-  Penalty repetition;
-  Penalty presence;
-  Penalty frequency;
-  std::vector<LogitBias> logit_bias;
+  std::vector<TokenId> xtc_exempt = {};  // newline and end-of-text ids, never dropped by xtc
+  Penalty repetition = {};
+  Penalty presence = {};
+  Penalty frequency = {};
+  std::vector<LogitBias> logit_bias = {};
   uint64_t seed = 0;    // always set: the head draws one when the client gave none
   uint32_t choice = 0;  // index among n choices; a draw is keyed by (seed, choice, position)
 
@@ -53,21 +53,22 @@ enum class Priority : uint8_t { kNormal, kLow };
 /// One generation. Invariants: prompt is not empty; every id is below the vocabulary's size.
 struct Request {
   RequestId id = 0;
-  std::string client;  // fairness key: a hash of the API key, else the peer's address
-  std::string salt;    // prefix reuse happens only between equal salts
-  std::vector<TokenId> prompt;
-  std::vector<TokenId>
-      emitted;  // a resumed request: answer tokens already delivered, never sent again
+  std::string client = {};  // fairness key: a hash of the API key, else the peer's address
+  std::string salt = {};    // prefix reuse happens only between equal salts
+  std::vector<TokenId> prompt = {};
+  /// A resumed request: answer tokens already delivered, never sent again.
+  std::vector<TokenId> emitted = {};
   Sampling sampling;
   uint32_t max_tokens =
       std::numeric_limits<uint32_t>::max();  // of the whole answer, emitted ones included
   uint32_t min_tokens = 0;                   // stop ids cannot be drawn before
-  std::vector<TokenId> stop_ids;  // end-of-text ids: the one drawn is reported and ends the answer
-  bool ignore_eos = false;        // stop_ids never end the answer
-  std::optional<uint32_t>
-      logprobs;  // unset: none; n: the drawn token's and the n most likely ones'
+  /// End-of-text ids: the one drawn is reported and ends the answer.
+  std::vector<TokenId> stop_ids = {};
+  bool ignore_eos = false;  // stop_ids never end the answer
+  /// Unset: none; n: the drawn token's and the n most likely ones'.
+  std::optional<uint32_t> logprobs = {};
   Priority priority = Priority::kNormal;
-  std::optional<std::chrono::milliseconds> deadline;  // of the whole answer, from submission
+  std::optional<std::chrono::milliseconds> deadline = {};  // of the whole answer, from submission
 
   bool operator==(const Request&) const = default;
 };

@@ -24,10 +24,10 @@ enum class NumericClass : uint8_t {
 struct Row {
   RequestId request = 0;
   NumericClass numeric_class = NumericClass::kChunk;
-  uint32_t start = 0;           // position of tokens[0]
-  std::vector<TokenId> tokens;  // at least one
-  std::vector<PageId>
-      pages;  // the request's page table: covers positions [0, start + tokens.size())
+  uint32_t start = 0;                // position of tokens[0]
+  std::vector<TokenId> tokens = {};  // at least one
+  /// The request's page table: covers positions [0, start + tokens.size()).
+  std::vector<PageId> pages = {};
   bool wants_logits = false;  // logits of the last token are needed
 
   bool operator==(const Row&) const = default;
@@ -44,8 +44,8 @@ struct PageCopy {
 struct StepPlan {
   uint32_t epoch = 0;     // of the instance's group; a plan of another epoch is refused
   uint64_t sequence = 0;  // 0, 1, 2, … within the epoch
-  std::vector<PageCopy> copies;
-  std::vector<Row> rows;  // chunk rows first, then step rows
+  std::vector<PageCopy> copies = {};
+  std::vector<Row> rows = {};  // chunk rows first, then step rows
 
   bool operator==(const StepPlan&) const = default;
 };

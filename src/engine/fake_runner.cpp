@@ -1,0 +1,209 @@
+#include "engine/fake_runner.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <unordered_set>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tandem::engine {
+namespace {
+
+Error invalid(std::string message) {
+  return {.code = ErrorCode::kInvalid, .message = "[fake runner] " + std::move(message)};
+}
+
+uint64_t chain(uint64_t state, uint64_t value) {
+  state ^= value + 0x9E3779B97F4A7C15ULL + (state << 6) + (state >> 2);
+  return state * 0xFF51AFD7ED558CCDULL;
+}
+
+size_t token_count(const plan::StepPlan& plan) {
+  size_t count = 0;
+  for (const plan::Row& row : plan.rows) count += row.tokens.size();
+  return count;
+}
+
+}  // namespace
+
+FakeRunner::FakeRunner(FakeOptions options)
+    : options_(std::move(options)), slots_(size_t{options_.pages} * options_.page_tokens) {
+  TANDEM_CHECK(options_.page_tokens > 0 && options_.depth > 0 && options_.vocab > 0);
+}
+
+RunnerInfo FakeRunner::info() const {
+  return {.vocab = options_.vocab,
+          .max_context = options_.max_context,
+          .page_tokens = options_.page_tokens,
+          .pages = options_.pages,
+          .depth = options_.depth};
+}
+
+FakeRunner::Slot& FakeRunner::slot(plan::PageId page, uint32_t offset) {
+  return slots_[size_t{page} * options_.page_tokens + offset];
+}
+
+Status FakeRunner::check_row(const plan::Row& row) const {
+  const uint64_t end = uint64_t{row.start} + row.tokens.size();
+  if (row.tokens.empty()) return invalid(fmt::format("row of request {} is empty", row.request));
+  if (end > options_.max_context) {
+    return invalid(fmt::format("row ends at {}, context is {}", end, options_.max_context));
+  }
+  if (row.pages.size() * uint64_t{options_.page_tokens} < end) {
+    return invalid(fmt::format("{} pages of {} do not cover {} positions", row.pages.size(),
+                               options_.page_tokens, end));
+  }
+  for (const plan::PageId page : row.pages) {
+    if (page >= options_.pages) return invalid(fmt::format("page {} of {}", page, options_.pages));
+  }
+  for (const plan::TokenId token : row.tokens) {
+    if (token < 0 || static_cast<uint32_t>(token) >= options_.vocab) {
+      return invalid(fmt::format("token {}, vocabulary has {}", token, options_.vocab));
+    }
+  }
+  return {};
+}
+
+Status FakeRunner::check(const plan::StepPlan& plan) const {
+  if (plan.epoch != epoch_) return invalid(fmt::format("epoch {}, now {}", plan.epoch, epoch_));
+  if (plan.sequence != next_sequence_) {
+    return invalid(fmt::format("sequence {}, expected {}", plan.sequence, next_sequence_));
+  }
+  if (issued_.size() >= options_.depth) {
+    return invalid(fmt::format("more than {} steps in flight", options_.depth));
+  }
+  if (plan.rows.empty()) return invalid("plan has no rows");
+  for (const plan::PageCopy& copy : plan.copies) {
+    if (copy.from >= options_.pages || copy.to >= options_.pages || copy.from == copy.to) {
+      return invalid(fmt::format("copy of page {} to {}", copy.from, copy.to));
+    }
+  }
+  std::unordered_set<plan::RequestId> seen;
+  bool step_rows = false;
+  for (const plan::Row& row : plan.rows) {
+    if (Status status = check_row(row); !status) return status;
+    if (!seen.insert(row.request).second) {
+      return invalid(fmt::format("request {} has two rows", row.request));
+    }
+    const bool is_step = row.numeric_class == plan::NumericClass::kStep;
+    if (step_rows && !is_step) return invalid("a chunk row follows a step row");
+    step_rows = is_step;
+  }
+  return {};
+}
+
+void FakeRunner::run_row(const plan::Row& row, std::vector<float>& logits) {
+  const uint32_t size = options_.page_tokens;
+  const auto end = row.start + static_cast<uint32_t>(row.tokens.size());
+  for (uint32_t position = row.start; position < end; ++position) {
+    slot(row.pages[position / size], position % size) = {.token = row.tokens[position - row.start],
+                                                         .position = position,
+                                                         .request = row.request,
+                                                         .numeric_class = row.numeric_class};
+    state_hash_ = chain(state_hash_, static_cast<uint32_t>(row.tokens[position - row.start]));
+  }
+  std::vector<FakePosition> history(end);
+  for (uint32_t position = 0; position < end; ++position) {
+    const Slot& at = slot(row.pages[position / size], position % size);
+    const bool intact = at.token >= 0 && at.position == position;
+    history[position] = {
+        .token = intact ? at.token : -1 - static_cast<int32_t>(at.position),
+        .numeric_class = options_.classes_matter ? at.numeric_class : plan::NumericClass::kChunk};
+    state_hash_ = chain(state_hash_, static_cast<uint32_t>(history[position].token));
+  }
+  if (!row.wants_logits) return;
+  const std::vector<float> made = fake_logits(history, options_.vocab);
+  logits.insert(logits.end(), made.begin(), made.end());
+}
+
+void FakeRunner::die_if_asked(const plan::StepPlan& plan) const {
+  if (!options_.die_at_token) return;
+  for (const plan::Row& row : plan.rows) {
+    for (const plan::TokenId token : row.tokens) {
+      if (token != *options_.die_at_token) continue;
+      if (options_.death == FakeDeath::kExit) ::_exit(1);
+      std::abort();
+    }
+  }
+}
+
+Duration FakeRunner::delay(const plan::StepPlan& plan) const {
+  return options_.step_delay + options_.token_delay * static_cast<int64_t>(token_count(plan));
+}
+
+Status FakeRunner::issue(const plan::StepPlan& plan) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (aborted_) return Error{.code = ErrorCode::kPeerLost, .message = "[fake runner] aborted"};
+  }
+  if (Status status = check(plan); !status) return status;
+  die_if_asked(plan);
+  ++next_sequence_;
+  for (const plan::PageCopy& copy : plan.copies) {
+    for (uint32_t i = 0; i < options_.page_tokens; ++i) slot(copy.to, i) = slot(copy.from, i);
+    state_hash_ = chain(state_hash_, (uint64_t{copy.from} << 32) | copy.to);
+  }
+  Issued step{.plan = plan, .logits = {}, .state_hash = 0, .ready = {}};
+  for (const plan::Row& row : plan.rows) run_row(row, step.logits);
+  step.state_hash = state_hash_;
+  tokens_ += token_count(plan);
+  if (!options_.pass_time) {
+    busy_until_ = std::max(busy_until_, SteadyClock().now()) + delay(plan);
+    step.ready = busy_until_;
+  }
+  issued_.push_back(std::move(step));
+  return {};
+}
+
+bool FakeRunner::wait_until(TimePoint ready) {
+  std::unique_lock lock(mutex_);
+  if (!aborted_ && ready > SteadyClock().now()) {
+    wake_.wait_until(lock, ready, [this] { return aborted_; });
+  }
+  return !aborted_;
+}
+
+Result<StepResult> FakeRunner::complete() {
+  if (issued_.empty()) return invalid("no step is in flight");
+  if (options_.pass_time) options_.pass_time(delay(issued_.front().plan));
+  if (options_.before_complete) {
+    if (Status status = options_.before_complete(issued_.front().plan); !status) {
+      return status.error();
+    }
+  }
+  if (!wait_until(issued_.front().ready)) {
+    return Error{.code = ErrorCode::kPeerLost, .message = "[fake runner] aborted"};
+  }
+  Issued step = std::move(issued_.front());
+  issued_.pop_front();
+  logits_ = std::move(step.logits);
+  ++steps_;
+  return StepResult{
+      .sequence = step.plan.sequence, .logits = logits_, .state_hash = step.state_hash};
+}
+
+Status FakeRunner::reset(uint32_t epoch) {
+  issued_.clear();
+  slots_.assign(slots_.size(), Slot{});
+  epoch_ = epoch;
+  next_sequence_ = 0;
+  state_hash_ = 0;
+  busy_until_ = {};
+  const std::lock_guard lock(mutex_);
+  aborted_ = false;
+  return {};
+}
+
+void FakeRunner::abort() {
+  const std::lock_guard lock(mutex_);
+  aborted_ = true;
+  wake_.notify_all();
+}
+
+void FakeRunner::corrupt(plan::PageId page, uint32_t offset, plan::TokenId token) {
+  slot(page, offset).token = token;
+}
+
+}  // namespace tandem::engine

@@ -1,0 +1,110 @@
+// A Runner without a model: keeps token ids in fake pages and makes logits from what it reads back
+// through the page tables, so that any mistake in paging, order or resume changes tokens.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/runner.h"
+
+namespace tandem::engine {
+
+/// One position of a history: its token and the kernels that computed it.
+struct FakePosition {
+  plan::TokenId token = 0;
+  plan::NumericClass numeric_class = plan::NumericClass::kChunk;
+};
+
+/// The oracle: logits [vocab] after `history`, a pure function of its tokens (and, by the second
+/// form, of the class of each position).
+std::vector<float> fake_logits(std::span<const plan::TokenId> history, uint32_t vocab = 256);
+std::vector<float> fake_logits(std::span<const FakePosition> history, uint32_t vocab = 256);
+
+/// How a FakeRunner ends its process when it meets die_at_token.
+enum class FakeDeath { kAbort, kExit };
+
+struct FakeOptions {
+  uint32_t vocab = 256;
+  uint32_t max_context = 4096;
+  uint32_t page_tokens = 16;
+  uint32_t pages = 1024;
+  uint32_t depth = 1;
+  std::chrono::microseconds step_delay{0};
+  std::chrono::microseconds token_delay{0};  // added for each new token of a step
+  bool classes_matter = false;               // logits depend on the numeric class of each position
+  std::optional<plan::TokenId> die_at_token = {};  // the process ends when a row holds this token
+  FakeDeath death = FakeDeath::kAbort;
+  /// Called by complete() before a step finishes; may block. An error fails the step.
+  std::function<Status(const plan::StepPlan&)> before_complete = {};
+  /// Takes a step's delay instead of waiting for it: moves a ManualClock.
+  std::function<void(Duration)> pass_time = {};
+};
+
+/// Executes plans at issue(), in order, and checks each: kInvalid when rows do not fit their page
+/// tables, pages or context, or when epoch, sequence or depth are wrong. Works alone (then with
+/// logits) and as the local runner of any rank.
+class FakeRunner final : public Runner {
+ public:
+  explicit FakeRunner(FakeOptions options);
+
+  RunnerInfo info() const override;
+  Status issue(const plan::StepPlan& plan) override;
+  Result<StepResult> complete() override;
+  Status reset(uint32_t epoch) override;
+  void abort() override;
+
+  /// Steps completed and tokens executed since construction.
+  uint64_t steps() const { return steps_; }
+  uint64_t tokens() const { return tokens_; }
+
+  /// Overwrites the token kept at a place of a page, as a defect would.
+  void corrupt(plan::PageId page, uint32_t offset, plan::TokenId token);
+
+ private:
+  struct Slot {
+    plan::TokenId token = -1;
+    uint32_t position = 0;
+    plan::RequestId request = 0;
+    plan::NumericClass numeric_class = plan::NumericClass::kChunk;
+  };
+
+  struct Issued {
+    plan::StepPlan plan;
+    std::vector<float> logits;
+    uint64_t state_hash = 0;
+    TimePoint ready;
+  };
+
+  Status check(const plan::StepPlan& plan) const;
+  Status check_row(const plan::Row& row) const;
+  void run_row(const plan::Row& row, std::vector<float>& logits);
+  void die_if_asked(const plan::StepPlan& plan) const;
+  Duration delay(const plan::StepPlan& plan) const;
+  bool wait_until(TimePoint ready);
+  Slot& slot(plan::PageId page, uint32_t offset);
+
+  const FakeOptions options_;
+  std::vector<Slot> slots_;  // [pages, page_tokens]
+  std::deque<Issued> issued_;
+  std::vector<float> logits_;  // of the last completed step
+  uint32_t epoch_ = 0;
+  uint64_t next_sequence_ = 0;
+  uint64_t state_hash_ = 0;
+  TimePoint busy_until_{};
+  uint64_t steps_ = 0;
+  uint64_t tokens_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool aborted_ = false;  // guarded by mutex_
+};
+
+}  // namespace tandem::engine
