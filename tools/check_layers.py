@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Checks that src/ keeps to layers.toml: includes between folders, who sees MLX and Boost, length of files."""
+
 import pathlib
 import re
 import sys
@@ -31,7 +32,12 @@ def problems_of(path, rules):
 
 def main():
     rules = tomllib.loads((ROOT / "layers.toml").read_text())
-    found = [p for f in sorted((ROOT / "src").rglob("*")) if f.suffix in (".h", ".cpp", ".inc") for p in problems_of(f, rules)]
+    found = [
+        p
+        for f in sorted((ROOT / "src").rglob("*"))
+        if f.suffix in (".h", ".cpp", ".inc")
+        for p in problems_of(f, rules)
+    ]
     print("\n".join(found) or "layers: ok")
     return 1 if found else 0
 
