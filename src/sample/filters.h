@@ -1,0 +1,50 @@
+// Which tokens may be drawn: top_p, min_p, xtc and top_k, without sorting the vocabulary.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "gen/request.h"
+
+namespace tandem::sample {
+
+struct Candidate {
+  gen::TokenId id = 0;
+  float logit = 0;
+};
+
+/// Keeps scratch memory of the vocabulary's size between calls. One thread.
+class Filters {
+ public:
+  /// Whether keep() could drop a token.
+  static bool any(const gen::Sampling& sampling, size_t vocab);
+
+  /// The tokens that survive, by ascending id, valid until the next call. Probabilities are those
+  /// of the un-tempered row; each filter sees what the earlier ones left and nothing is
+  /// renormalised but for xtc, which takes the survivors' softmax.
+  ///
+  ///   top_p  a token stays while the mass of strictly likelier ones is below top_p; ties stay
+  ///   min_p  a token stays when its probability is at least min_p times the largest
+  ///   xtc    when `xtc` is set: of the tokens above the threshold all but the least likely go;
+  ///          exempt ids stay
+  ///   top_k  the k likeliest stay; on a tie the lower id
+  ///
+  /// Requires max = the row's largest value, finite. NaN and -infinity never survive; a row has at
+  /// least one survivor.
+  std::span<const Candidate> keep(std::span<const float> row,
+                                  float max,
+                                  const gen::Sampling& sampling,
+                                  bool xtc);
+
+ private:
+  float top_p_floor(std::span<const float> row, float max, float top_p);
+  float top_k_floor(std::span<const float> row, float max, uint32_t top_k);
+  void gather(std::span<const float> row, float floor);
+  void drop_top_choices(float max, const gen::Sampling& sampling);
+  void keep_largest(uint32_t top_k);
+
+  std::vector<float> weights_;  // [vocab]
+  std::vector<Candidate> kept_;
+};
+
+}  // namespace tandem::sample

@@ -1,0 +1,141 @@
+#include "sample/sampler.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "sample/philox.h"
+#include "sample/row_math.h"
+
+namespace tandem::sample {
+namespace {
+
+constexpr float kNone = -std::numeric_limits<float>::infinity();
+constexpr float kLargest = std::numeric_limits<float>::max();
+
+DrawKey key_of(const DrawInput& input) {
+  return {.seed = input.sampling.seed,
+          .choice = input.sampling.choice,
+          .position = static_cast<uint32_t>(input.history.size())};
+}
+
+/// A random point of [0, total), below total even when the product rounds up.
+double target_of(const DrawInput& input, double total) {
+  const double target = uniform(key_of(input), Purpose::kToken) * total;
+  return std::min(target, std::nextafter(total, 0.0));
+}
+
+/// Index of the first running sum above the target.
+size_t pick(const std::vector<double>& sums, double target) {
+  return static_cast<size_t>(std::upper_bound(sums.begin(), sums.end(), target) - sums.begin());
+}
+
+bool likelier(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+}
+
+}  // namespace
+
+std::span<const float> Sampler::prepare(const DrawInput& input) {
+  const bool changes = !input.banned.empty() || Penalties::any(input.sampling);
+  if (!changes && row_max(input.logits) <= kLargest) return input.logits;
+  row_.assign(input.logits.begin(), input.logits.end());
+  for (const gen::TokenId id : input.banned) {
+    if (id >= 0 && static_cast<size_t>(id) < row_.size()) row_[static_cast<size_t>(id)] = kNone;
+  }
+  penalties_.apply(row_, input.sampling, input.history);
+  if (row_max(row_) > kLargest) {
+    for (float& logit : row_) logit = logit > kLargest ? kLargest : logit;
+  }
+  return row_;
+}
+
+Result<gen::Token> Sampler::draw(const DrawInput& input) {
+  const std::span<const float> row = prepare(input);
+  const float max = row_max(row);
+  if (!(max > kNone)) {
+    return Error{.code = ErrorCode::kInternal,
+                 .message = "[sample] expected logits with at least one number, got none"};
+  }
+  gen::Token token;
+  if (!(input.sampling.temperature > 0)) {
+    token.id = static_cast<gen::TokenId>(row_find(row, max));
+  } else if (Filters::any(input.sampling, row.size())) {
+    token.id = draw_filtered(row, max, input);
+  } else {
+    token.id = draw_any(row, max, input);
+  }
+  if (input.logprobs) {
+    const double norm = double{max} + std::log(exp_sum(row, max, 1, nullptr));
+    token.logprob = static_cast<float>(double{row[static_cast<size_t>(token.id)]} - norm);
+    token.top = likeliest(row, norm, *input.logprobs);
+  }
+  return token;
+}
+
+gen::TokenId Sampler::draw_filtered(std::span<const float> row, float max, const DrawInput& input) {
+  const gen::Sampling& sampling = input.sampling;
+  const bool xtc = sampling.xtc_probability > 0 &&
+                   uniform(key_of(input), Purpose::kXtc) <= double{sampling.xtc_probability};
+  const std::span<const Candidate> kept = filters_.keep(row, max, sampling, xtc);
+  float top = kNone;
+  for (const Candidate& at : kept) top = std::max(top, at.logit);
+  sums_.clear();
+  double total = 0;
+  for (const Candidate& at : kept) {
+    total += std::exp((double{at.logit} - double{top}) / double{sampling.temperature});
+    sums_.push_back(total);
+  }
+  return kept[pick(sums_, target_of(input, total))].id;
+}
+
+gen::TokenId Sampler::draw_any(std::span<const float> row, float max, const DrawInput& input) {
+  constexpr size_t kBlock = 1024;
+  const float scale = std::min(1 / input.sampling.temperature, kLargest);
+  sums_.clear();
+  double total = 0;
+  for (size_t begin = 0; begin < row.size(); begin += kBlock) {
+    total += exp_sum(row.subspan(begin, std::min(kBlock, row.size() - begin)), max, scale, nullptr);
+    sums_.push_back(total);
+  }
+  const double target = target_of(input, total);
+  const size_t block = pick(sums_, target);
+  const auto part = row.subspan(block * kBlock, std::min(kBlock, row.size() - block * kBlock));
+  std::array<float, kBlock> weights{};
+  exp_sum(part, max, scale, weights.data());
+  double sum = block == 0 ? 0 : sums_[block - 1];
+  size_t chosen = 0;
+  for (size_t i = 0; i < part.size(); ++i) {
+    if (weights[i] == 0) continue;
+    chosen = i;  // rounding may leave the target past the last one: take that
+    sum += double{weights[i]};
+    if (sum > target) break;
+  }
+  return static_cast<gen::TokenId>(block * kBlock + chosen);
+}
+
+std::vector<gen::TokenLogprob> Sampler::likeliest(std::span<const float> row,
+                                                  double norm,
+                                                  uint32_t count) {
+  top_.clear();
+  for (size_t i = 0; i < row.size() && count > 0; ++i) {
+    if (!(row[i] > kNone)) continue;
+    const Candidate candidate{static_cast<gen::TokenId>(i), row[i]};
+    if (top_.size() == count) {
+      if (!likelier(candidate, top_.front())) continue;
+      std::pop_heap(top_.begin(), top_.end(), likelier);
+      top_.pop_back();
+    }
+    top_.push_back(candidate);
+    std::push_heap(top_.begin(), top_.end(), likelier);
+  }
+  std::sort_heap(top_.begin(), top_.end(), likelier);
+  std::vector<gen::TokenLogprob> result;
+  for (const Candidate& at : top_) {
+    result.push_back({at.id, static_cast<float>(double{at.logit} - norm)});
+  }
+  return result;
+}
+
+}  // namespace tandem::sample

@@ -1,0 +1,50 @@
+// Draws one token from one row of logits.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "gen/event.h"
+#include "gen/request.h"
+#include "sample/filters.h"
+#include "sample/penalties.h"
+
+namespace tandem::sample {
+
+/// One row to draw from. The drawn token's position is history.size().
+struct DrawInput {
+  std::span<const float> logits;          // [vocab]
+  std::span<const gen::TokenId> history;  // prompt and answer so far
+  const gen::Sampling& sampling;
+  std::span<const gen::TokenId> banned = {};  // cannot be drawn: stop ids before min_tokens
+  std::optional<uint32_t> logprobs = {};      // as gen::Request::logprobs
+};
+
+/// Order: bans, bias, repetition, presence, frequency; then logprobs = log softmax of the row; then
+/// top_p, min_p, xtc and top_k (filters.h) on it; then one token of softmax(logits / temperature)
+/// over the survivors. Temperature 0 takes the largest logit, the lowest id on a tie, and ignores
+/// the filters. Every random number is keyed by (seed, choice, position, purpose): the token
+/// depends on nothing but the input.
+///
+/// Keeps scratch memory between calls. One thread; several threads use a Sampler each.
+class Sampler {
+ public:
+  /// Error: kInternal when no token has a usable logit (all are NaN, -infinity or banned).
+  Result<gen::Token> draw(const DrawInput& input);
+
+ private:
+  std::span<const float> prepare(const DrawInput& input);
+  gen::TokenId draw_filtered(std::span<const float> row, float max, const DrawInput& input);
+  gen::TokenId draw_any(std::span<const float> row, float max, const DrawInput& input);
+  std::vector<gen::TokenLogprob> likeliest(std::span<const float> row, double norm, uint32_t count);
+
+  Penalties penalties_;
+  Filters filters_;
+  std::vector<float> row_;      // the changed copy of a row
+  std::vector<double> sums_;    // partial sums of a draw
+  std::vector<Candidate> top_;  // the likeliest tokens
+};
+
+}  // namespace tandem::sample
