@@ -1,0 +1,20 @@
+// The tandem executable: command line, head and node agent. It links no libmlx; a test proves it.
+#include <csignal>
+
+#include "app/command.h"
+#include "app/version.h"
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  CLI::App app{"tandem: one local LLM endpoint from one or several machines"};
+  app.set_version_flag("--version", std::string(tandem::app::kVersion));
+  app.require_subcommand(1);
+  std::function<int()> chosen;
+  for (const tandem::app::Command& command : tandem::app::commands()) {
+    CLI::App* parser = app.add_subcommand(command.name, command.summary);
+    const auto run = command.declare(*parser);
+    parser->callback([&chosen, run] { chosen = run; });
+  }
+  CLI11_PARSE(app, argc, argv);
+  return chosen();
+}
