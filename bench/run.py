@@ -111,9 +111,7 @@ def tandem_round(server, args, seed):
 
 def streams_round(server, streams, tokens, seed):
     start = time.perf_counter()
-    threads = [
-        threading.Thread(target=server.complete, args=(ids(16, seed + 10 + i), tokens)) for i in range(streams)
-    ]
+    threads = [threading.Thread(target=server.complete, args=(ids(16, seed + 10 + i), tokens)) for i in range(streams)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -200,7 +198,9 @@ def main():
     peer.stop()
 
     figures = {"tandem": summary(ours), "mlx-lm": summary(theirs), "start": summary(starts)}
-    print(f"{cpu_name()}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}; median (min to max) of {args.rounds} rounds")
+    print(
+        f"{cpu_name()}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}; median (min to max) of {args.rounds} rounds"
+    )
     for key, value in figures["tandem"].items():
         line = f"{key:18} tandem {value['median']:8.1f} ({value['min']:.1f} to {value['max']:.1f})"
         other = figures["mlx-lm"].get(key)
