@@ -1,0 +1,75 @@
+// Sockets as values: descriptors that close themselves, listening, dialling, passing descriptors.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace tandem::comm {
+
+/// Owns a file descriptor.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) reset(std::exchange(other.fd_, -1));
+    return *this;
+  }
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  void reset(int fd = -1);
+
+ private:
+  int fd_ = -1;
+};
+
+/// A socket address of any family.
+struct Address {
+  std::vector<std::byte> bytes;
+  int family = 0;
+};
+
+/// "host:port" or "[v6]:port". Resolves names, which may take long: prefer numbers.
+Result<Address> tcp_address(const std::string& text);
+
+/// Where the ranks of one host meet. Never on disk on Linux (abstract); in the user's private
+/// temporary folder on macOS.
+Address local_address(const std::string& name);
+
+/// Binds and listens, non-blocking and closed on exec. Port 0 takes a free one: see local_port().
+Result<Fd> listen_on(const Address& address);
+uint16_t local_port(const Fd& listener);
+
+/// Begins to connect; the socket becomes writable when it is done or has failed.
+Result<Fd> dial(const Address& address);
+/// Zero once a dialled socket is connected, else errno.
+int dial_error(int socket);
+
+/// A waiting connection, or an empty Fd when there is none.
+Fd accept_from(const Fd& listener);
+
+/// No delays, no SIGPIPE.
+void tune(const Fd& socket);
+
+/// Both ends of a local stream.
+Result<std::pair<Fd, Fd>> socket_pair();
+
+/// Passes descriptors over a local socket.
+Status send_fds(const Fd& socket, std::span<const int> fds);
+Result<std::vector<Fd>> recv_fds(const Fd& socket, size_t count, TimePoint until);
+
+/// errno as a sentence.
+Error io_error(const std::string& what);
+
+}  // namespace tandem::comm
