@@ -13,8 +13,8 @@
 #include <boost/asio/write.hpp>
 #include <condition_variable>
 #include <exception>
+#include <map>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -147,7 +147,7 @@ class Server::Impl {
     auto connection = std::make_shared<Connection>(std::move(socket), state_, io_);
     {
       const std::lock_guard lock(mutex_);
-      connections_.insert(connection.get());
+      connections_.emplace(connection.get(), connection);
     }
     Connection* const key = connection.get();
     asio::co_spawn(executor, Connection::run(std::move(connection)),
@@ -178,7 +178,9 @@ class Server::Impl {
   template <class F>
   void each(F act) {
     const std::lock_guard lock(mutex_);
-    for (Connection* connection : connections_) act(*connection);
+    for (const auto& [key, weak] : connections_) {
+      if (const auto connection = weak.lock()) act(*connection);
+    }
   }
 
   bool wait_for_none(std::chrono::milliseconds limit) {
@@ -198,7 +200,7 @@ class Server::Impl {
   uint16_t port_ = 0;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<Connection*> connections_;  // each alive while it is in here
+  std::map<Connection*, std::weak_ptr<Connection>> connections_;
 };
 
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Router router) {

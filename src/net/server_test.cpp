@@ -363,8 +363,6 @@ TEST_CASE("client: says what went wrong") {
       Client::make(url, {.key = {}, .idle = milliseconds(50), .cancelled = {}}).value();
   CHECK(impatient.post("/hold", "{}").error().code == ErrorCode::kDeadline);
   CHECK(fixture.closed_within(seconds(1)));
-  const Client cancelled = Client::make(url, {.key = {}, .cancelled = [] { return true; }}).value();
-  (void)cancelled;
   fixture.server().stop(milliseconds(0));
   CHECK(impatient.get("/open").error().code == ErrorCode::kPeerLost);
 }
