@@ -153,15 +153,16 @@ Status Exchange::drive() {
   TimePoint last_move = clock_.now();
   while (true) {
     const uint32_t ticket = fabric_.ticket();
-    if (auto status = outside(); !status) return status;
     const auto result = pass();
     if (!result) return result.error();
     if (result->done) return {};
     const TimePoint now = clock_.now();
-    if (result->moved) {
+    if (result->moved && !fabric_.aborted.load(std::memory_order_relaxed)) {
       last_move = now;
       continue;
     }
+    // Only now: what a rank sent before it met the trouble still counts.
+    if (auto status = outside(); !status) return status;
     if (auto error = give_up(now, last_move)) return *error;
     if (now - last_move < fabric_.spin()) {
       pause();

@@ -113,16 +113,25 @@ class Ranks {
     return WEXITSTATUS(state) == 0 ? text : "exit " + std::to_string(WEXITSTATUS(state));
   }
 
-  std::vector<std::string> results() {
-    std::vector<std::string> all;
-    for (uint32_t rank = 0; rank < pids_.size(); ++rank) all.push_back(result(rank));
-    return all;
-  }
+  /// All results, with a bar between them.
+  std::string results();
 
  private:
   std::vector<pid_t> pids_;
   std::vector<Fd> results_;
 };
+
+inline std::string joined(const std::vector<std::string>& results) {
+  std::string all;
+  for (const std::string& result : results) all += (all.empty() ? "" : "|") + result;
+  return all;
+}
+
+inline std::string Ranks::results() {
+  std::vector<std::string> all;
+  for (uint32_t rank = 0; rank < pids_.size(); ++rank) all.push_back(result(rank));
+  return joined(all);
+}
 
 /// Runs each rank as a thread and returns what each returned.
 inline std::vector<std::string> on_threads(uint32_t size, const Ranks::Body& body) {
@@ -135,6 +144,12 @@ inline std::vector<std::string> on_threads(uint32_t size, const Ranks::Body& bod
   return results;
 }
 
-inline std::vector<std::string> nothing(uint32_t size) { return std::vector<std::string>(size); }
+/// A rank's result when nothing went wrong. Not empty, so that a rank that never ran shows.
+inline const std::string kFine = "fine";
+
+/// `size` times the same.
+inline std::string each(uint32_t size, const std::string& result) {
+  return joined(std::vector<std::string>(size, result));
+}
 
 }  // namespace tandem::comm

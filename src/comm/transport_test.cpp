@@ -43,7 +43,7 @@ std::string check_sum(Transport& group, uint32_t seed, size_t count) {
   if (auto status = group.all_sum(data.data(), count, Dtype::kFloat32); !status) {
     return status.error().message;
   }
-  return same_bits(data, reference_sum(seed, group.size(), count)) ? "" : "all_sum: wrong bits";
+  return same_bits(data, reference_sum(seed, group.size(), count)) ? kFine : "all_sum: wrong bits";
 }
 
 std::string check_half_sum(Transport& group, Dtype dtype, size_t count) {
@@ -62,7 +62,7 @@ std::string check_half_sum(Transport& group, Dtype dtype, size_t count) {
   if (auto status = group.all_sum(data.data(), count, dtype); !status) {
     return status.error().message;
   }
-  return same_bits(data, expected) ? "" : "half all_sum: wrong bits";
+  return same_bits(data, expected) ? kFine : "half all_sum: wrong bits";
 }
 
 std::string check_gather(Transport& group, uint32_t seed) {
@@ -81,7 +81,7 @@ std::string check_gather(Transport& group, uint32_t seed) {
   if (auto status = group.all_gather(own, sizes, out.data()); !status) {
     return status.error().message;
   }
-  return out == expected ? "" : "all_gather: wrong bytes";
+  return out == expected ? kFine : "all_gather: wrong bytes";
 }
 
 std::string check_scatter(Transport& group, uint32_t seed, size_t rows, size_t width) {
@@ -100,7 +100,7 @@ std::string check_scatter(Transport& group, uint32_t seed, size_t rows, size_t w
     return status.error().message;
   }
   const std::vector<float> expected(sum.data() + first, sum.data() + last);
-  return same_bits(out, expected) ? "" : "reduce_scatter: wrong bits";
+  return same_bits(out, expected) ? kFine : "reduce_scatter: wrong bits";
 }
 
 /// Rank a sends to rank b; the others do nothing.
@@ -115,7 +115,7 @@ std::string check_point(Transport& group, uint32_t seed, size_t bytes) {
   if (group.rank() == from) status = group.send(data, to);
   if (group.rank() == to) status = group.recv(got, from);
   if (!status) return status.error().message;
-  return group.rank() != to || got == data ? "" : "recv: wrong bytes";
+  return group.rank() != to || got == data ? kFine : "recv: wrong bytes";
 }
 
 /// Connects and hands over, or says why not.
@@ -131,16 +131,16 @@ std::string random_operations(Transport& group, uint32_t seed, int count) {
     const auto choice = static_cast<uint32_t>(random() % 6);
     const auto inner = static_cast<uint32_t>(random());
     const size_t amount = random() % 4 == 0 ? random() % 60'000 : random() % 600;
-    std::string result;
+    std::string result = kFine;
     if (choice == 0) result = check_sum(group, inner, amount);
     if (choice == 1) result = check_half_sum(group, Dtype::kBfloat16, amount);
     if (choice == 2) result = check_half_sum(group, Dtype::kFloat16, amount);
     if (choice == 3) result = check_gather(group, inner);
     if (choice == 4) result = check_scatter(group, inner, amount / 64, 64);
     if (choice == 5) result = check_point(group, inner, amount * 8);
-    if (!result.empty()) return result;
+    if (result != kFine) return result;
   }
-  return "";
+  return kFine;
 }
 
 constexpr Kind kKinds[] = {Kind::kSharedMemory, Kind::kTcp};
@@ -150,14 +150,14 @@ constexpr Kind kKinds[] = {Kind::kSharedMemory, Kind::kTcp};
 TEST_CASE("transport: random operations give the reference's bits on 2 to 5 ranks") {
   for (const Kind kind : kKinds) {
     for (uint32_t size = 2; size <= 5; ++size) {
-      CAPTURE(name(kind));
+      CAPTURE(std::string(name(kind)));
       CAPTURE(size);
       Meetup meetup(kind, size);
       Ranks ranks(size, [&](uint32_t rank) {
         return with_group(meetup.options(rank),
                           [&](Transport& group) { return random_operations(group, size, 60); });
       });
-      CHECK(ranks.results() == nothing(size));
+      CHECK(ranks.results() == each(size, kFine));
     }
   }
 }
@@ -165,24 +165,24 @@ TEST_CASE("transport: random operations give the reference's bits on 2 to 5 rank
 TEST_CASE("transport: large messages pass in both directions at once") {
   for (const Kind kind : kKinds) {
     for (const uint32_t size : {2U, 3U}) {
-      CAPTURE(name(kind));
+      CAPTURE(std::string(name(kind)));
       Meetup meetup(kind, size);
       Ranks ranks(size, [&](uint32_t rank) {
         return with_group(meetup.options(rank), [&](Transport& group) {
           std::string result = check_sum(group, 1, 300'001);
-          if (result.empty()) result = check_scatter(group, 2, 150, 2048);
-          if (result.empty()) result = check_point(group, 3, 5'000'000);
+          if (result == kFine) result = check_scatter(group, 2, 150, 2048);
+          if (result == kFine) result = check_point(group, 3, 5'000'000);
           return result;
         });
       });
-      CHECK(ranks.results() == nothing(size));
+      CHECK(ranks.results() == each(size, kFine));
     }
   }
 }
 
 TEST_CASE("transport: a row's sum does not depend on its place or on the message's size") {
   for (const Kind kind : kKinds) {
-    CAPTURE(name(kind));
+    CAPTURE(std::string(name(kind)));
     Meetup meetup(kind, 3);
     Ranks ranks(3, [&](uint32_t rank) {
       return with_group(meetup.options(rank), [&](Transport& group) -> std::string {
@@ -200,16 +200,16 @@ TEST_CASE("transport: a row's sum does not depend on its place or on the message
             if (!same_bits(std::vector(sum, sum + width), expected)) return "other bits";
           }
         }
-        return "";
+        return kFine;
       });
     });
-    CHECK(ranks.results() == nothing(3));
+    CHECK(ranks.results() == each(3, kFine));
   }
 }
 
 TEST_CASE("transport: split groups work side by side and with their parent") {
   for (const Kind kind : kKinds) {
-    CAPTURE(name(kind));
+    CAPTURE(std::string(name(kind)));
     Meetup meetup(kind, 5);
     Ranks ranks(5, [&](uint32_t rank) {
       return with_group(meetup.options(rank), [&](Transport& group) -> std::string {
@@ -221,13 +221,13 @@ TEST_CASE("transport: split groups work side by side and with their parent") {
         if ((*part)->size() != (rank % 2 == 0 ? 3U : 2U)) return "wrong size of the split group";
         for (uint32_t i = 0; i < 5; ++i) {
           std::string result = random_operations(**part, i + rank % 2, 10);
-          if (result.empty()) result = check_sum(group, i, 1000 * i);
-          if (!result.empty()) return result;
+          if (result == kFine) result = check_sum(group, i, 1000 * i);
+          if (result != kFine) return result;
         }
-        return "";
+        return kFine;
       });
     });
-    CHECK(ranks.results() == nothing(5));
+    CHECK(ranks.results() == each(5, kFine));
   }
 }
 
@@ -235,10 +235,10 @@ TEST_CASE("transport: a group of one needs nobody") {
   for (const Kind kind : kKinds) {
     auto group = connect({.kind = kind});
     REQUIRE(group);
-    CHECK(check_sum(**group, 1, 100) == "");
-    CHECK(check_half_sum(**group, Dtype::kBfloat16, 100) == "");
-    CHECK(check_gather(**group, 2) == "");
-    CHECK(check_scatter(**group, 3, 4, 8) == "");
+    CHECK(check_sum(**group, 1, 100) == kFine);
+    CHECK(check_half_sum(**group, Dtype::kBfloat16, 100) == kFine);
+    CHECK(check_gather(**group, 2) == kFine);
+    CHECK(check_scatter(**group, 3, 4, 8) == kFine);
     CHECK((*group)->split(0, 0).value()->size() == 1);
   }
 }
@@ -250,13 +250,13 @@ TEST_CASE("transport: ranks that are threads of one process work too") {
       return with_group(meetup.options(rank),
                         [&](Transport& group) { return random_operations(group, 5, 40); });
     });
-    CHECK(results == nothing(3));
+    CHECK(joined(results) == each(3, kFine));
   }
 }
 
 TEST_CASE("transport: waiting uses no CPU") {
   for (const Kind kind : kKinds) {
-    CAPTURE(name(kind));
+    CAPTURE(std::string(name(kind)));
     Meetup meetup(kind, 2);
     Ranks ranks(2, [&](uint32_t rank) {
       return with_group(meetup.options(rank), [&](Transport& group) -> std::string {
@@ -274,7 +274,7 @@ TEST_CASE("transport: waiting uses no CPU") {
         return result;
       });
     });
-    CHECK(ranks.results() == nothing(2));
+    CHECK(ranks.results() == each(2, kFine));
   }
 }
 
@@ -293,7 +293,7 @@ TEST_CASE("transport: shared memory leaves no file behind, even while in use") {
       return files() == before ? check_sum(group, 1, 10) : "a name in /dev/shm";
     });
   });
-  CHECK(results == nothing(2));
+  CHECK(joined(results) == each(2, kFine));
   CHECK(files() == before);
 }
 
