@@ -1,6 +1,6 @@
 # tandem_library(name DEPS a b … [LINK lib …] [MLX]): one static library per folder of src/, with its tests.
-#   *_test.cpp  become one doctest binary <name>_test;  *_fuzz.cpp one fuzz target each, which replays its corpus
-#   (testdata/<target>/) as an ordinary test unless TANDEM_FUZZERS is on.
+#   *_test.cpp  become one doctest binary <name>_test;  *_bench.cpp one program each, built only by name;
+#   *_fuzz.cpp  one fuzz target each, which replays its corpus (testdata/<target>/) as an ordinary test unless TANDEM_FUZZERS is on.
 set(TANDEM_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Werror)
 
 function(tandem_sanitize target)
@@ -19,9 +19,11 @@ function(tandem_library name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${dir}/*.cpp)
   set(tests ${sources})
   set(fuzzers ${sources})
+  set(benches ${sources})
   list(FILTER sources EXCLUDE REGEX "_(test|fuzz|bench)\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cpp$")
+  list(FILTER benches INCLUDE REGEX "_bench\\.cpp$")
   if(NOT sources)
     set(sources ${CMAKE_SOURCE_DIR}/cmake/empty.cpp)
   endif()
@@ -47,6 +49,12 @@ function(tandem_library name)
   endif()
   foreach(source ${fuzzers})
     tandem_fuzzer(${name} ${source})
+  endforeach()
+  foreach(source ${benches})
+    get_filename_component(bench ${source} NAME_WE)
+    add_executable(${bench} EXCLUDE_FROM_ALL ${source})
+    target_compile_options(${bench} PRIVATE ${TANDEM_WARNINGS})
+    target_link_libraries(${bench} PRIVATE tandem_${name})
   endforeach()
 endfunction()
 
