@@ -1,54 +1,44 @@
 #include "kernels/activation.h"
 
-#include <cmath>
+#include "kernels/kernel_table.h"
+#include "kernels/share.h"
 
 namespace tandem::kernels {
 namespace {
 
-template <class F>
-void gated(WorkerPool& pool, const GatedArgs& args, F activate) {
-  const size_t gate_stride = args.gate_stride == 0 ? args.width : args.gate_stride;
-  const size_t up_stride = args.up_stride == 0 ? args.width : args.up_stride;
-  const size_t out_stride = args.out_stride == 0 ? args.width : args.out_stride;
-  pool.parallel_for(args.rows, [&](size_t begin, size_t end) {
-    for (size_t r = begin; r < end; ++r) {
-      for (size_t i = 0; i < args.width; ++i) {
-        const float up = args.up[r * up_stride + i];
-        args.out[r * out_stride + i] = activate(args.gate[r * gate_stride + i]) * up;
-      }
-    }
-  });
+constexpr size_t kExpCost = 4;  // of an exponential, in floats touched
+
+void gated(WorkerPool& pool, GatedArgs args, Gate gate) {
+  if (args.gate_stride == 0) args.gate_stride = args.width;
+  if (args.up_stride == 0) args.up_stride = args.width;
+  if (args.out_stride == 0) args.out_stride = args.width;
+  const KernelTable& kernels = kernels_of(pool.level());
+  share_rows(pool, args.rows, args.width * kExpCost,
+             [&](size_t begin, size_t end) { kernels.gated(args, gate, begin, end); });
 }
 
 }  // namespace
 
-void swiglu(WorkerPool& pool, const GatedArgs& args) {
-  gated(pool, args, [](float x) { return x / (1.0f + std::exp(-x)); });
-}
+void swiglu(WorkerPool& pool, const GatedArgs& args) { gated(pool, args, Gate::kSilu); }
 
-void geglu_tanh(WorkerPool& pool, const GatedArgs& args) {
-  gated(pool, args, [](float x) {
-    const float inner = 0.7978845608f * (x + 0.044715f * x * x * x);
-    return 0.5f * x * (1.0f + std::tanh(inner));
-  });
-}
+void geglu_tanh(WorkerPool& pool, const GatedArgs& args) { gated(pool, args, Gate::kGeluTanh); }
 
 void add(WorkerPool& pool, float* y, const float* x, size_t count) {
-  pool.parallel_for(count, [&](size_t begin, size_t end) {
+  share_rows(pool, count, 1, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) y[i] += x[i];
   });
 }
 
 void scale(WorkerPool& pool, float* y, float factor, size_t count) {
-  pool.parallel_for(count, [&](size_t begin, size_t end) {
+  share_rows(pool, count, 1, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) y[i] *= factor;
   });
 }
 
 void softcap(WorkerPool& pool, float* x, float cap, size_t count) {
-  pool.parallel_for(count, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) x[i] = cap * std::tanh(x[i] / cap);
-  });
+  const KernelTable& kernels = kernels_of(pool.level());
+  share_rows(pool, count, kExpCost,
+             [&](size_t begin, size_t end) { kernels.softcap(x, cap, begin, end); });
 }
 
 }  // namespace tandem::kernels

@@ -1,53 +1,196 @@
 #include "kernels/attention.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <vector>
+
+#include "base/check.h"
+#include "kernels/attention_span.h"
+#include "kernels/kernel_table.h"
 
 namespace tandem::kernels {
 namespace {
 
-/// One query over its keys in order.
-void attend(const AttentionArgs& args, const AttentionRow& row, size_t token, size_t head) {
-  const size_t d = args.head_dim;
-  const size_t stride = args.q_stride == 0 ? args.heads * d : args.q_stride;
-  const size_t position = row.start + token;
-  const size_t first =
-      args.window == 0 || position + 1 <= args.window ? 0 : position + 1 - args.window;
-  const float* q = args.q + (row.first_token + token) * stride + head * d;
-  float* out = args.out + ((row.first_token + token) * args.heads + head) * d;
-  const auto at = [&](size_t p) {
-    const size_t slot = row.pages[p / args.page_tokens] * args.page_tokens + p % args.page_tokens;
-    return (slot * args.kv_heads + args.kv_head_of[head]) * d;
-  };
-  std::vector<float> scores;
-  for (size_t p = first; p <= position; ++p) {
-    float score = 0.0f;
-    for (size_t i = 0; i < d; ++i) score += q[i] * args.k_pool[at(p) + i];
-    score *= args.scale;
-    if (args.softcap > 0.0f) score = args.softcap * std::tanh(score / args.softcap);
-    scores.push_back(score);
+constexpr size_t kSpanKeys = AttentionSpan::kSpanKeys;
+
+/// Query heads sorted by the KV head they read; a group is at most kQueries of one KV head.
+struct HeadGroup {
+  size_t kv_head = 0;
+  size_t first = 0;  // in the sorted heads
+  size_t count = 0;
+};
+
+/// Queries that are attended together, over all their spans.
+struct Unit {
+  AttentionSpan span;     // key_begin unset
+  size_t first_span = 0;  // spans [first_span, end_span) hold keys that are seen
+  size_t end_span = 0;
+  size_t memory = 0;  // where its spans' states begin, in floats, when spans are shared out
+};
+
+class Attention {
+ public:
+  Attention(WorkerPool& pool, const AttentionArgs& args)
+      : pool_(pool), args_(args), kernels_(kernels_of(pool.level())) {
+    if (args_.q_stride == 0) args_.q_stride = args_.heads * args_.head_dim;
+    sort_heads();
+    for (const AttentionRow& row : args_.rows) add_units(row);
   }
-  float most = *std::max_element(scores.begin(), scores.end());
-  if (args.sinks != nullptr) most = std::max(most, args.sinks[head]);
-  float total = args.sinks == nullptr ? 0.0f : std::exp(args.sinks[head] - most);
-  std::fill(out, out + d, 0.0f);
-  for (size_t p = first; p <= position; ++p) {
-    const float weight = std::exp(scores[p - first] - most);
-    total += weight;
-    for (size_t i = 0; i < d; ++i) out[i] += weight * args.v_pool[at(p) + i];
+
+  void run() {
+    size_t spans = 0;
+    for (const Unit& unit : units_) spans += unit.end_span - unit.first_span;
+    constexpr size_t kUnitsPerThread = 4;
+    const bool few = units_.size() < kUnitsPerThread * pool_.threads();
+    if (few && spans > units_.size() && pool_.threads() > 1) {
+      run_spans(spans);
+    } else {
+      run_units();
+    }
   }
-  for (size_t i = 0; i < d; ++i) out[i] /= total;
-}
+
+ private:
+  void sort_heads() {
+    for (size_t kv = 0; kv < args_.kv_heads; ++kv) {
+      const size_t first = heads_.size();
+      for (uint32_t h = 0; h < args_.heads; ++h) {
+        if (args_.kv_head_of[h] == kv) heads_.push_back(h);
+      }
+      for (size_t at = first; at < heads_.size(); at += AttentionSpan::kQueries) {
+        groups_.push_back({kv, at, std::min(AttentionSpan::kQueries, heads_.size() - at)});
+      }
+    }
+    TANDEM_CHECK(heads_.size() == args_.heads, "[attention] a head reads no KV head of this rank");
+  }
+
+  /// Later tokens first: they see more keys, and the longest piece should not start last.
+  void add_units(const AttentionRow& row) {
+    for (const HeadGroup& group : groups_) {
+      const size_t step = AttentionSpan::kQueries / group.count;
+      for (size_t end = row.count; end > 0;) {
+        const size_t first = end > step ? end - step : 0;
+        AttentionSpan span{
+            .args = &args_, .row = &row, .first_token = first, .tokens = end - first};
+        span.kv_head = group.kv_head;
+        span.heads = heads_.data() + group.first;
+        span.head_count = group.count;
+        Unit unit{.span = span};
+        unit.first_span = span.first_visible(row.start + first) / kSpanKeys;
+        unit.end_span = (row.start + end - 1) / kSpanKeys + 1;
+        units_.push_back(unit);
+        end = first;
+      }
+    }
+  }
+
+  /// Calls fn(index, worker) for each index, whichever worker is free first.
+  template <class F>
+  void share(size_t count, F fn) {
+    std::atomic<size_t> next = 0;
+    pool_.parallel_for(std::min(count, pool_.threads()), [&](size_t, size_t, size_t worker) {
+      for (size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) fn(i, worker);
+    });
+  }
+
+  void attend(Unit& unit, size_t span, const SpanState& state, float* scratch) const {
+    AttentionSpan piece = unit.span;
+    piece.key_begin = span * kSpanKeys;
+    kernels_.attend_span(piece, state, scratch);
+  }
+
+  /// The state before the first key: nothing, or the sinks.
+  void start(const AttentionSpan& span, const SpanState& state) const {
+    for (size_t q = 0; q < span.queries(); ++q) {
+      const bool sink = args_.sinks != nullptr;
+      state.greatest[q] = sink ? args_.sinks[span.head(q)] : -INFINITY;
+      state.total[q] = sink ? 1.0f : 0.0f;
+    }
+    std::fill_n(state.values, span.queries() * args_.head_dim, 0.0f);
+  }
+
+  void finish(const AttentionSpan& span, const SpanState& state) const {
+    const size_t dim = args_.head_dim;
+    for (size_t q = 0; q < span.queries(); ++q) {
+      const size_t token = span.row->first_token + span.first_token + q / span.head_count;
+      float* out = args_.out + (token * args_.heads + span.head(q)) * dim;
+      const float* values = state.values + q * dim;
+      for (size_t i = 0; i < dim; ++i) out[i] = values[i] / state.total[q];
+    }
+  }
+
+  size_t state_floats(const AttentionSpan& span) const {
+    return SpanState::floats(span.queries(), args_.head_dim);
+  }
+
+  /// Many units: a worker takes a whole one.
+  void run_units() {
+    const size_t state = SpanState::floats(AttentionSpan::kQueries, args_.head_dim);
+    const size_t floats = 2 * state + AttentionSpan::scratch_floats(args_.head_dim);
+    share(units_.size(), [&](size_t i, size_t worker) {
+      Unit& unit = units_[i];
+      const size_t queries = unit.span.queries();
+      float* memory = pool_.scratch(worker, floats);
+      const SpanState all = SpanState::at(memory, queries);
+      const SpanState part = SpanState::at(memory + state, queries);
+      start(unit.span, all);
+      for (size_t span = unit.first_span; span < unit.end_span; ++span) {
+        attend(unit, span, part, memory + 2 * state);
+        kernels_.join_spans(all, part, queries, args_.head_dim);
+      }
+      finish(unit.span, all);
+    });
+  }
+
+  /// Few units over long contexts: a worker takes a span, and units are joined afterwards, by the
+  /// same operations in the same order.
+  void run_spans(size_t count) {
+    struct Piece {
+      Unit* unit;
+      size_t span;
+      size_t memory;
+    };
+    std::vector<Piece> pieces;
+    pieces.reserve(count);
+    size_t floats = 0;
+    for (Unit& unit : units_) {
+      unit.memory = floats;
+      for (size_t span = unit.first_span; span < unit.end_span; ++span) {
+        pieces.push_back({&unit, span, floats});
+        floats += state_floats(unit.span);
+      }
+    }
+    float* states = pool_.shared_scratch(floats);
+    share(pieces.size(), [&](size_t i, size_t worker) {
+      const Piece& piece = pieces[i];
+      float* scratch = pool_.scratch(worker, AttentionSpan::scratch_floats(args_.head_dim));
+      const size_t queries = piece.unit->span.queries();
+      attend(*piece.unit, piece.span, SpanState::at(states + piece.memory, queries), scratch);
+    });
+    for (const Unit& unit : units_) join(unit, states + unit.memory);
+  }
+
+  void join(const Unit& unit, float* states) {
+    const size_t queries = unit.span.queries();
+    const SpanState all = SpanState::at(pool_.scratch(0, state_floats(unit.span)), queries);
+    start(unit.span, all);
+    for (size_t span = unit.first_span; span < unit.end_span; ++span) {
+      kernels_.join_spans(all, SpanState::at(states, queries), queries, args_.head_dim);
+      states += state_floats(unit.span);
+    }
+    finish(unit.span, all);
+  }
+
+  WorkerPool& pool_;
+  AttentionArgs args_;
+  const KernelTable& kernels_;
+  std::vector<uint32_t> heads_;
+  std::vector<HeadGroup> groups_;
+  std::vector<Unit> units_;
+};
 
 }  // namespace
 
-void attention(WorkerPool& pool, const AttentionArgs& args) {
-  for (const AttentionRow& row : args.rows) {
-    pool.parallel_for(row.count * args.heads, [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) attend(args, row, i / args.heads, i % args.heads);
-    });
-  }
-}
+void attention(WorkerPool& pool, const AttentionArgs& args) { Attention(pool, args).run(); }
 
 }  // namespace tandem::kernels

@@ -28,7 +28,7 @@ struct AttentionArgs {
   size_t kv_heads = 0;
   size_t head_dim = 0;
   const uint32_t* kv_head_of = nullptr;  // [heads]: the KV head that each query head reads
-  std::span<const AttentionRow> rows;
+  std::span<const AttentionRow> rows = {};
   float scale = 1.0f;            // of q . k
   size_t window = 0;             // positions a token sees, itself included; 0 means all
   const float* sinks = nullptr;  // [heads]: a logit without value in each softmax; null means none

@@ -1,5 +1,7 @@
 #include "kernels/cpu_level.h"
 
+#include "kernels/kernel_table.h"
+
 namespace tandem::kernels {
 
 CpuLevel detect_cpu_level() {
@@ -13,5 +15,9 @@ CpuLevel detect_cpu_level() {
 }
 
 const char* name(CpuLevel level) { return level == CpuLevel::kAvx2 ? "avx2" : "portable"; }
+
+const KernelTable& kernels_of(CpuLevel level) {
+  return level == CpuLevel::kAvx2 ? avx2_kernels() : portable_kernels();
+}
 
 }  // namespace tandem::kernels

@@ -1,3 +1,4 @@
+#include "base/check.h"
 #include "kernels/code_layout.h"
 #include "kernels/matmul.h"
 

@@ -1,27 +1,29 @@
 #include "kernels/matmul.h"
 
-#include <vector>
+#include "base/check.h"
+#include "kernels/kernel_table.h"
+#include "kernels/matmul_task.h"
+#include "kernels/share.h"
 
 namespace tandem::kernels {
 
 void matmul(WorkerPool& pool, const PackedMatrix& w, const MatmulArgs& args) {
-  const size_t k = w.inputs();
-  const size_t x_stride = args.x_stride == 0 ? k : args.x_stride;
-  const size_t y_stride = args.y_stride == 0 ? w.outputs() : args.y_stride;
-  WorkerPool inner(1);
-  pool.parallel_for(w.outputs(), [&](size_t begin, size_t end) {
-    std::vector<float> row(k);
-    for (size_t n = begin; n < end; ++n) {
-      const uint32_t id = static_cast<uint32_t>(n);
-      gather_rows(inner, w, &id, 1, row.data());
-      for (size_t r = 0; r < args.rows; ++r) {
-        float sum = 0.0f;
-        for (size_t i = 0; i < k; ++i) sum += args.x[r * x_stride + i] * row[i];
-        if (args.bias != nullptr) sum += args.bias[n];
-        float& y = args.y[r * y_stride + n];
-        y = args.accumulate ? y + sum : sum;
-      }
-    }
+  if (args.rows == 0 || w.outputs() == 0) return;
+  MatmulTask task{.w = &w, .args = args, .sums = nullptr};
+  if (task.args.x_stride == 0) task.args.x_stride = w.inputs();
+  if (task.args.y_stride == 0) task.args.y_stride = w.outputs();
+  TANDEM_CHECK(task.args.x_stride >= w.inputs() || args.rows == 1, "[matmul] rows of x overlap");
+  TANDEM_CHECK(task.args.y_stride >= w.outputs() || args.rows == 1, "[matmul] rows of y overlap");
+
+  const KernelTable& kernels = kernels_of(pool.level());
+  if (w.is_quantized()) {
+    task.sums = pool.shared_scratch(args.rows * task.groups());
+    share_rows(pool, args.rows, w.inputs(),
+               [&](size_t begin, size_t end) { kernels.sum_groups(task, begin, end); });
+  }
+  pool.parallel_for(task.items(), [&](size_t begin, size_t end, size_t worker) {
+    float* scratch = pool.scratch(worker, MatmulTask::kScratchFloats);
+    kernels.matmul(task, begin, end, scratch);
   });
 }
 

@@ -1,42 +1,25 @@
 #include "kernels/norm.h"
 
-#include <cmath>
+#include "kernels/kernel_table.h"
+#include "kernels/share.h"
 
 namespace tandem::kernels {
 namespace {
 
-void normalise(const RmsNormArgs& args, const float* x, float* out) {
-  float sum = 0.0f;
-  for (size_t i = 0; i < args.width; ++i) sum += x[i] * x[i];
-  const float factor = 1.0f / std::sqrt(sum / static_cast<float>(args.width) + args.eps);
-  for (size_t i = 0; i < args.width; ++i) {
-    const float weight = args.weight == nullptr ? 1.0f : args.weight[i] + args.weight_offset;
-    out[i] = x[i] * factor * weight;
-  }
+void run(WorkerPool& pool, RmsNormArgs args, float* residual) {
+  if (args.x_stride == 0) args.x_stride = args.width;
+  if (args.out_stride == 0) args.out_stride = args.width;
+  const KernelTable& kernels = kernels_of(pool.level());
+  share_rows(pool, args.rows, args.width,
+             [&](size_t begin, size_t end) { kernels.rms_norm(args, residual, begin, end); });
 }
 
 }  // namespace
 
-void rms_norm(WorkerPool& pool, const RmsNormArgs& args) {
-  const size_t x_stride = args.x_stride == 0 ? args.width : args.x_stride;
-  const size_t out_stride = args.out_stride == 0 ? args.width : args.out_stride;
-  pool.parallel_for(args.rows, [&](size_t begin, size_t end) {
-    for (size_t r = begin; r < end; ++r) {
-      normalise(args, args.x + r * x_stride, args.out + r * out_stride);
-    }
-  });
-}
+void rms_norm(WorkerPool& pool, const RmsNormArgs& args) { run(pool, args, nullptr); }
 
 void rms_norm_add(WorkerPool& pool, const RmsNormArgs& args, float* residual) {
-  const size_t x_stride = args.x_stride == 0 ? args.width : args.x_stride;
-  const size_t out_stride = args.out_stride == 0 ? args.width : args.out_stride;
-  pool.parallel_for(args.rows, [&](size_t begin, size_t end) {
-    for (size_t r = begin; r < end; ++r) {
-      float* sum = residual + r * args.width;
-      for (size_t i = 0; i < args.width; ++i) sum[i] += args.x[r * x_stride + i];
-      normalise(args, sum, args.out + r * out_stride);
-    }
-  });
+  run(pool, args, residual);
 }
 
 }  // namespace tandem::kernels

@@ -2,6 +2,10 @@
 
 #include <cmath>
 
+#include "base/check.h"
+#include "kernels/kernel_table.h"
+#include "kernels/share.h"
+
 namespace tandem::kernels {
 
 void rope_table(WorkerPool& pool,
@@ -11,7 +15,8 @@ void rope_table(WorkerPool& pool,
                 size_t pairs,
                 float* cosine,
                 float* sine) {
-  pool.parallel_for(tokens, [&](size_t begin, size_t end) {
+  constexpr size_t kCost = 32;  // of a sine and a cosine, in floats touched
+  share_rows(pool, tokens, pairs * kCost, [&](size_t begin, size_t end) {
     for (size_t t = begin; t < end; ++t) {
       for (size_t p = 0; p < pairs; ++p) {
         const float angle = static_cast<float>(positions[t]) * inverse_frequencies[p];
@@ -22,25 +27,13 @@ void rope_table(WorkerPool& pool,
   });
 }
 
-void rope(WorkerPool& pool, const RopeArgs& args) {
-  const size_t stride = args.token_stride == 0 ? args.heads * args.head_dim : args.token_stride;
-  const size_t first = args.interleaved ? 2 : 1;
-  const size_t second = args.interleaved ? 1 : args.pairs;
-  pool.parallel_for(args.tokens, [&](size_t begin, size_t end) {
-    for (size_t t = begin; t < end; ++t) {
-      const float* cosine = args.cosine + t * args.pairs;
-      const float* sine = args.sine + t * args.pairs;
-      for (size_t h = 0; h < args.heads; ++h) {
-        float* x = args.x + t * stride + h * args.head_dim;
-        for (size_t p = 0; p < args.pairs; ++p) {
-          const float a = x[p * first] * args.scale;
-          const float b = x[p * first + second] * args.scale;
-          x[p * first] = a * cosine[p] - b * sine[p];
-          x[p * first + second] = a * sine[p] + b * cosine[p];
-        }
-      }
-    }
-  });
+void rope(WorkerPool& pool, const RopeArgs& given) {
+  RopeArgs args = given;
+  TANDEM_CHECK(2 * args.pairs <= args.head_dim, "[rope] {} pairs of {}", args.pairs, args.head_dim);
+  if (args.token_stride == 0) args.token_stride = args.heads * args.head_dim;
+  const KernelTable& kernels = kernels_of(pool.level());
+  share_rows(pool, args.tokens, args.heads * args.pairs * 2,
+             [&](size_t begin, size_t end) { kernels.rope(args, begin, end); });
 }
 
 }  // namespace tandem::kernels

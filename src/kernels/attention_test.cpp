@@ -1,0 +1,203 @@
+#include "kernels/attention.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/test_data.h"
+
+using namespace tandem::kernels;
+
+namespace {
+
+/// Random requests over a shuffled page pool. What no request owns is not-a-number, so that a
+/// kernel that reads it shows.
+struct Scene {
+  AttentionArgs args;
+  std::vector<float> q, k_pool, v_pool, sinks;
+  std::vector<uint32_t> kv_head_of;
+  std::vector<std::vector<uint32_t>> tables;
+  std::vector<AttentionRow> rows;
+  size_t tokens = 0;
+
+  Scene(TestRandom& random, size_t most_rows, size_t most_context) {
+    args.kv_heads = random.size(1, 4);
+    args.heads = args.kv_heads * random.size(1, 5) + random.size(0, 1);
+    args.head_dim =
+        random.chance(0.5) ? random.pick<size_t>({16, 64, 80, 128}) : random.size(1, 40);
+    args.page_tokens = random.pick<size_t>({1, 7, 16, 64});
+    args.scale = 1.0f / std::sqrt(static_cast<float>(args.head_dim));
+    args.window = random.chance(0.3) ? random.size(1, most_context) : 0;
+    args.softcap = random.chance(0.2) ? 5.0f : 0.0f;
+    for (size_t h = 0; h < args.heads; ++h) {
+      kv_head_of.push_back(static_cast<uint32_t>(random.size(0, args.kv_heads - 1)));
+    }
+    const size_t count = random.size(1, most_rows);
+    for (size_t i = 0; i < count; ++i) {
+      const size_t context = random.size(1, most_context);
+      const size_t fresh = random.chance(0.4) ? 1 : random.size(1, std::min<size_t>(context, 40));
+      rows.push_back({.first_token = tokens, .count = fresh, .start = context - fresh});
+      tokens += fresh;
+    }
+    fill_pools(random);
+    args.q_stride = args.heads * args.head_dim + random.size(0, 3);
+    q = random.normals(tokens * args.q_stride, 2.0f);
+    if (random.chance(0.3)) sinks = random.normals(args.heads);
+    args.q = q.data();
+    args.sinks = sinks.empty() ? nullptr : sinks.data();
+    args.k_pool = k_pool.data();
+    args.v_pool = v_pool.data();
+    args.kv_head_of = kv_head_of.data();
+    args.rows = rows;
+  }
+
+  void fill_pools(TestRandom& random) {
+    size_t pages = 3;
+    for (const AttentionRow& row : rows) pages += pages_of(row);
+    std::vector<uint32_t> order(pages);
+    std::iota(order.begin(), order.end(), 0u);
+    for (size_t i = pages - 1; i > 0; --i) std::swap(order[i], order[random.size(0, i)]);
+    const size_t width = args.kv_heads * args.head_dim;
+    k_pool.assign(pages * args.page_tokens * width, NAN);
+    v_pool = k_pool;
+    size_t next = 0;
+    for (AttentionRow& row : rows) {
+      const auto begin = order.begin() + static_cast<ptrdiff_t>(next);
+      tables.emplace_back(begin, begin + static_cast<ptrdiff_t>(pages_of(row)));
+      next += pages_of(row);
+      for (size_t at = 0; at < row.start + row.count; ++at) {
+        const size_t slot = slot_of(tables.back(), at);
+        for (size_t i = slot * width; i < (slot + 1) * width; ++i) {
+          k_pool[i] = random.normal();
+          v_pool[i] = random.normal();
+        }
+      }
+    }
+    for (size_t i = 0; i < rows.size(); ++i) rows[i].pages = tables[i].data();
+  }
+
+  size_t pages_of(const AttentionRow& row) const {
+    return (row.start + row.count + args.page_tokens - 1) / args.page_tokens;
+  }
+  size_t slot_of(const std::vector<uint32_t>& table, size_t at) const {
+    return table[at / args.page_tokens] * args.page_tokens + at % args.page_tokens;
+  }
+
+  std::vector<float> run(WorkerPool& pool) const { return run(pool, rows); }
+  std::vector<float> run(WorkerPool& pool, std::span<const AttentionRow> some) const {
+    std::vector<float> out(tokens * args.heads * args.head_dim, 9.0f);
+    AttentionArgs call = args;
+    call.rows = some;
+    call.out = out.data();
+    attention(pool, call);
+    return out;
+  }
+
+  std::vector<double> reference() const {
+    std::vector<double> out(tokens * args.heads * args.head_dim);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      for (size_t t = 0; t < rows[r].count; ++t) {
+        for (size_t h = 0; h < args.heads; ++h) attend(r, t, h, out);
+      }
+    }
+    return out;
+  }
+
+  void attend(size_t r, size_t t, size_t h, std::vector<double>& out) const {
+    const size_t d = args.head_dim, at = rows[r].start + t, token = rows[r].first_token + t;
+    const size_t first = args.window == 0 || at + 1 < args.window ? 0 : at + 1 - args.window;
+    double total = sinks.empty() ? 0 : std::exp(static_cast<double>(sinks[h]));
+    std::vector<double> values(d);
+    for (size_t key = first; key <= at; ++key) {
+      const size_t from = (slot_of(tables[r], key) * args.kv_heads + kv_head_of[h]) * d;
+      double score = 0;
+      for (size_t i = 0; i < d; ++i) {
+        score += static_cast<double>(q[token * args.q_stride + h * d + i]) *
+                 static_cast<double>(k_pool[from + i]);
+      }
+      score *= static_cast<double>(args.scale);
+      const double cap = static_cast<double>(args.softcap);
+      if (cap > 0) score = cap * std::tanh(score / cap);
+      total += std::exp(score);
+      for (size_t i = 0; i < d; ++i)
+        values[i] += std::exp(score) * static_cast<double>(v_pool[from + i]);
+    }
+    for (size_t i = 0; i < d; ++i) out[(token * args.heads + h) * d + i] = values[i] / total;
+  }
+
+  /// The same tokens in pieces of random length.
+  std::vector<AttentionRow> cut(TestRandom& random) const {
+    std::vector<AttentionRow> pieces;
+    for (const AttentionRow& row : rows) {
+      for (size_t t = 0; t < row.count;) {
+        const size_t take = random.size(1, row.count - t);
+        AttentionRow piece = row;
+        piece.first_token += t;
+        piece.start += t;
+        piece.count = take;
+        pieces.push_back(piece);
+        t += take;
+      }
+    }
+    return pieces;
+  }
+};
+
+void check_scene(
+    uint32_t seed, size_t most_rows, size_t most_context, WorkerPool& one, WorkerPool& three) {
+  CAPTURE(seed);
+  CAPTURE(name(one.level()));
+  TestRandom random(seed);
+  const Scene scene(random, most_rows, most_context);
+  const std::vector<float> out = scene.run(one);
+  REQUIRE(worst_error(out, scene.reference()) < 2e-5);
+  REQUIRE(same_bits(out, scene.run(three)));
+  const std::vector<AttentionRow> pieces = scene.cut(random);
+  REQUIRE(same_bits(out, scene.run(three, pieces)));
+  std::vector<AttentionRow> last(1, pieces.back());
+  const std::vector<float> alone = scene.run(three, last);
+  const size_t from = last[0].first_token * scene.args.heads * scene.args.head_dim;
+  REQUIRE(std::equal(out.begin() + static_cast<ptrdiff_t>(from), out.end(),
+                     alone.begin() + static_cast<ptrdiff_t>(from)));
+}
+
+}  // namespace
+
+TEST_CASE("attention: close to doubles; equal bits for any chunks, rows and threads") {
+  for (const CpuLevel level : test_levels()) {
+    WorkerPool one(1, level), three(3, level);
+    for (uint32_t seed = 0; seed < 500; ++seed) check_scene(seed, 5, 100, one, three);
+  }
+}
+
+TEST_CASE("attention: long contexts that are split over keys") {
+  for (const CpuLevel level : test_levels()) {
+    WorkerPool one(1, level), three(3, level);
+    for (uint32_t seed = 1000; seed < 1040; ++seed) check_scene(seed, 2, 2500, one, three);
+  }
+}
+
+TEST_CASE("attention: a page table of other page sizes gives the same bits") {
+  WorkerPool pool(1);
+  const size_t dim = 24, tokens = 70;
+  TestRandom random(3);
+  const auto q = random.normals(tokens * dim), k = random.normals(tokens * dim);
+  const auto v = random.normals(tokens * dim);
+  const uint32_t head = 0;
+  std::vector<uint32_t> table(tokens);
+  std::iota(table.begin(), table.end(), 0u);
+  std::vector<float> outs[2] = {std::vector<float>(q.size()), std::vector<float>(q.size())};
+  for (const size_t i : {0u, 1u}) {
+    const AttentionRow row{.count = tokens, .pages = table.data()};
+    AttentionArgs args{
+        .q = q.data(), .out = outs[i].data(), .k_pool = k.data(), .v_pool = v.data()};
+    args.page_tokens = i == 0 ? 1 : 9;
+    args.heads = args.kv_heads = 1;
+    args.head_dim = dim;
+    args.kv_head_of = &head;
+    args.rows = {&row, 1};
+    attention(pool, args);
+  }
+  CHECK(same_bits(outs[0], outs[1]));
+}

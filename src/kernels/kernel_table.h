@@ -1,0 +1,38 @@
+// The inner loops of every kernel, once for each CPU level.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/activation.h"
+#include "kernels/attention_span.h"
+#include "kernels/cpu_level.h"
+#include "kernels/matmul_task.h"
+#include "kernels/norm.h"
+#include "kernels/rope.h"
+
+namespace tandem::kernels {
+
+enum class Gate : uint8_t { kSilu, kGeluTanh };
+
+/// Each works on rows (items) [begin, end) of its operation; strides in the arguments are resolved.
+struct KernelTable {
+  void (*sum_groups)(const MatmulTask&, size_t begin, size_t end);
+  void (*matmul)(const MatmulTask&, size_t begin, size_t end, float* scratch);
+  void (*rms_norm)(const RmsNormArgs&, float* residual, size_t begin, size_t end);
+  void (*rope)(const RopeArgs&, size_t begin, size_t end);
+  void (*gated)(const GatedArgs&, Gate, size_t begin, size_t end);
+  void (*softcap)(float* x, float cap, size_t begin, size_t end);
+  /// Fills the state of the span's queries after its keys.
+  void (*attend_span)(const AttentionSpan&, const SpanState&, float* scratch);
+  /// Continues `into` by a later span's state.
+  void (*join_spans)(const SpanState& into, const SpanState& part, size_t queries, size_t head_dim);
+};
+
+const KernelTable& kernels_of(CpuLevel level);
+
+// Defined where the target has the level.
+const KernelTable& portable_kernels();
+const KernelTable& avx2_kernels();
+
+}  // namespace tandem::kernels

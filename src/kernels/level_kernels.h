@@ -1,0 +1,23 @@
+// A kernel table for one vector type.
+#pragma once
+
+#include "kernels/attention_kernel.h"
+#include "kernels/kernel_table.h"
+#include "kernels/matmul_kernel.h"
+#include "kernels/row_kernels.h"
+
+namespace tandem::kernels {
+
+template <class V>
+constexpr KernelTable table_for() {
+  return {.sum_groups = sum_groups<V>,
+          .matmul = matmul_range<V>,
+          .rms_norm = rms_norm_range<V>,
+          .rope = rope_range<V>,
+          .gated = gated_range<V>,
+          .softcap = softcap_range<V>,
+          .attend_span = attend_span<V>,
+          .join_spans = join_spans<V>};
+}
+
+}  // namespace tandem::kernels

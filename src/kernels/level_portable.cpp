@@ -1,0 +1,11 @@
+#include "kernels/level_kernels.h"
+#include "kernels/simd_portable.h"
+
+namespace tandem::kernels {
+
+const KernelTable& portable_kernels() {
+  static constexpr KernelTable kTable = table_for<PortableVec>();
+  return kTable;
+}
+
+}  // namespace tandem::kernels

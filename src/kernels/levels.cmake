@@ -1,0 +1,9 @@
+# Inner loops are optimised in every build type, and never contract a * b + c on their own: which
+# operations are fused decides the bits, so the code says it.
+set(level_sources ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_portable.cpp
+                  ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_avx2.cpp)
+set_property(SOURCE ${level_sources} APPEND PROPERTY COMPILE_OPTIONS -O3 -ffp-contract=off -Wno-psabi)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set_property(SOURCE ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_avx2.cpp
+               APPEND PROPERTY COMPILE_OPTIONS -mavx2 -mfma -mf16c)
+endif()

@@ -1,0 +1,176 @@
+#include "kernels/packed_matrix.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "kernels/matmul.h"
+#include "kernels/test_data.h"
+
+using namespace tandem;
+using namespace tandem::kernels;
+
+namespace {
+
+/// The quantization vectors that mlx made.
+class Golden {
+ public:
+  Golden() {
+    std::ifstream file(TANDEM_SOURCE_DIR "/tests/vectors/golden_quant.safetensors",
+                       std::ios::binary);
+    uint64_t length = 0;
+    file.read(reinterpret_cast<char*>(&length), 8);
+    std::string header(length, '\0');
+    file.read(header.data(), static_cast<std::streamsize>(length));
+    header_ = nlohmann::json::parse(header);
+    data_.assign(std::istreambuf_iterator<char>(file), {});
+  }
+
+  const char* data(const std::string& name) const {
+    return data_.data() + header_.at(name).at("data_offsets").at(0).get<size_t>();
+  }
+  size_t extent(const std::string& name, size_t axis) const {
+    return header_.at(name).at("shape").at(axis).get<size_t>();
+  }
+
+ private:
+  nlohmann::json header_;
+  std::string data_;
+};
+
+std::vector<float> unpack(const PackedMatrix& w) {
+  WorkerPool pool(1);
+  std::vector<uint32_t> ids(w.outputs());
+  for (uint32_t i = 0; i < ids.size(); ++i) ids[i] = i;
+  std::vector<float> out(w.outputs() * w.inputs());
+  gather_rows(pool, w, ids.data(), ids.size(), out.data());
+  return out;
+}
+
+PackedMatrix pack(const QuantizedView& view) {
+  auto packed = PackedMatrix::from_quantized(view);
+  REQUIRE(packed);
+  return std::move(*packed);
+}
+
+}  // namespace
+
+TEST_CASE("packed matrix: every affine width and group decodes to mlx's values") {
+  const Golden golden;
+  for (const uint32_t bits : {2u, 3u, 4u, 5u, 6u, 8u}) {
+    for (const uint32_t group : {32u, 64u, 128u}) {
+      CAPTURE(bits);
+      CAPTURE(group);
+      const std::string name = fmt::format("affine.b{}.g{}.", bits, group);
+      QuantizedView view;
+      view.codes = golden.data(name + "weight");
+      view.scales = golden.data(name + "scales");
+      view.biases = golden.data(name + "biases");
+      view.rows = golden.extent(name + "dequant", 0);
+      view.cols = golden.extent(name + "dequant", 1);
+      view.bits = bits;
+      view.group = group;
+      const std::vector<float> out = unpack(pack(view));
+      std::vector<float> want(view.rows * view.cols);
+      std::memcpy(want.data(), golden.data(name + "dequant"), want.size() * sizeof(float));
+      CHECK(same_bits(out, want));
+    }
+  }
+}
+
+TEST_CASE("packed matrix: slices and stacks hold the same rows as the whole") {
+  TestRandom random(1);
+  for (int turn = 0; turn < 60; ++turn) {
+    const uint32_t group = random.pick({32u, 64u, 128u});
+    const size_t groups = random.size(1, 4);
+    const size_t rows = random.size(1, 50);
+    const TestQuantized source(random, rows, groups, random.pick({2u, 3u, 4u, 5u, 6u, 8u}), group);
+    const std::vector<float> whole = unpack(pack(source.view));
+
+    QuantizedView part = source.view;
+    part.row_slice.begin = random.size(0, rows - 1);
+    part.row_slice.end = random.size(part.row_slice.begin + 1, rows);
+    const size_t first_group = random.size(0, groups - 1);
+    const size_t end_group = random.size(first_group + 1, groups);
+    part.col_slice = {first_group * group, end_group * group};
+    const QuantizedView stack[] = {part, part};
+    const auto packed = PackedMatrix::from_quantized(stack);
+    REQUIRE(packed);
+    const size_t taken = part.row_slice.end - part.row_slice.begin;
+    REQUIRE(packed->outputs() == 2 * taken);
+    const std::vector<float> out = unpack(*packed);
+    for (size_t i = 0; i < out.size(); ++i) {
+      const size_t row = part.row_slice.begin + i / packed->inputs() % taken;
+      const size_t col = part.col_slice.begin + i % packed->inputs();
+      REQUIRE(out[i] == whole[row * source.view.cols + col]);
+    }
+  }
+}
+
+TEST_CASE("packed matrix: dense values survive in every type, with strides and slices") {
+  TestRandom random(2);
+  for (int turn = 0; turn < 60; ++turn) {
+    DenseView view;
+    view.type = random.pick({ScalarType::kF32, ScalarType::kF16, ScalarType::kBf16});
+    view.rows = random.size(1, 40);
+    view.cols = random.size(1, 70);
+    view.row_stride = view.cols + random.size(0, 5);
+    view.row_slice.begin = random.size(0, view.rows - 1);
+    view.col_slice.begin = random.size(0, view.cols - 1);
+    const auto data = encode(random.normals(view.rows * view.row_stride), view.type);
+    view.data = data.data();
+    const auto packed = PackedMatrix::from_dense(view);
+    REQUIRE(packed);
+    const std::vector<float> out = unpack(*packed);
+    REQUIRE(out.size() == (view.rows - view.row_slice.begin) * (view.cols - view.col_slice.begin));
+    for (size_t i = 0; i < out.size(); ++i) {
+      const size_t row = view.row_slice.begin + i / packed->inputs();
+      const size_t col = view.col_slice.begin + i % packed->inputs();
+      REQUIRE(out[i] == load_scalar(data.data(), view.type, row * view.row_stride + col));
+    }
+  }
+}
+
+TEST_CASE("packed matrix: shapes, slices and formats that do not fit are errors") {
+  TestRandom random(3);
+  const TestQuantized source(random, 4, 2, 4, 64);
+  const auto code = [](const QuantizedView& view) {
+    const auto packed = PackedMatrix::from_quantized(view);
+    REQUIRE(!packed);
+    return packed.error().code;
+  };
+  QuantizedView view = source.view;
+  view.bits = 7;
+  CHECK(code(view) == ErrorCode::kUnsupported);
+  view = source.view;
+  view.group = 48;
+  CHECK(code(view) == ErrorCode::kUnsupported);
+  view = source.view;
+  view.cols = 100;
+  CHECK(code(view) == ErrorCode::kInvalid);
+  view = source.view;
+  view.row_slice = {2, 5};
+  CHECK(code(view) == ErrorCode::kInvalid);
+  view = source.view;
+  view.col_slice = {32, 128};
+  CHECK(code(view) == ErrorCode::kInvalid);
+  CHECK(!PackedMatrix::from_quantized(std::span<const QuantizedView>()));
+}
+
+TEST_CASE("scalar types: halves convert exactly, subnormal and special values too") {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto half = static_cast<uint16_t>(bits);
+    const int exponent = (half >> 10) & 31;
+    const float fraction = static_cast<float>(half & 0x3ff);
+    const float sign = half & 0x8000 ? -1.0f : 1.0f;
+    if (exponent == 31) {
+      CHECK((fraction == 0 ? from_f16(half) == sign * INFINITY : std::isnan(from_f16(half))));
+    } else if (exponent == 0) {
+      REQUIRE(from_f16(half) == sign * std::ldexp(fraction, -24));
+    } else {
+      REQUIRE(from_f16(half) == sign * std::ldexp(1024 + fraction, exponent - 25));
+    }
+  }
+}

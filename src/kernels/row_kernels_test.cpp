@@ -1,0 +1,267 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "kernels/activation.h"
+#include "kernels/kv_write.h"
+#include "kernels/norm.h"
+#include "kernels/page_copy.h"
+#include "kernels/rope.h"
+#include "kernels/test_data.h"
+
+using namespace tandem::kernels;
+
+namespace {
+
+/// Calls check(pool, other pool, random) for many seeds at every level; the pools differ in
+/// threads.
+void for_many_shapes(uint32_t seeds,
+                     const std::function<void(WorkerPool&, WorkerPool&, TestRandom&)>& check) {
+  for (const CpuLevel level : test_levels()) {
+    WorkerPool one(1, level);
+    WorkerPool two(2, level);
+    for (uint32_t seed = 0; seed < seeds; ++seed) {
+      CAPTURE(name(level));
+      CAPTURE(seed);
+      TestRandom random(seed);
+      check(one, two, random);
+    }
+  }
+}
+
+/// Mostly small, sometimes large enough to be shared between threads.
+size_t random_rows(TestRandom& random) {
+  return random.chance(0.1) ? random.size(100, 400) : random.size(1, 17);
+}
+
+}  // namespace
+
+TEST_CASE("rms norm: close to doubles, with strides, offsets and residuals, equal bits per row") {
+  for_many_shapes(500, [](WorkerPool& one, WorkerPool& two, TestRandom& random) {
+    const size_t rows = random_rows(random), width = random.size(1, 300);
+    const size_t stride = width + random.size(0, 3);
+    const bool with_residual = random.chance(0.5);
+    const std::vector<float> x = random.normals(rows * stride, 3.0f);
+    const std::vector<float> weight = random.normals(width);
+    const std::vector<float> before = random.normals(rows * width);
+    RmsNormArgs args{.x = x.data(), .rows = rows, .width = width, .x_stride = stride};
+    args.weight = random.chance(0.8) ? weight.data() : nullptr;
+    args.weight_offset = random.chance(0.3) ? 1.0f : 0.0f;
+    args.eps = 1e-5f;
+    const auto run = [&](WorkerPool& pool, RmsNormArgs call, float* residual) {
+      with_residual ? rms_norm_add(pool, call, residual) : rms_norm(pool, call);
+    };
+    std::vector<float> out(rows * width), residual = before;
+    args.out = out.data();
+    run(one, args, residual.data());
+
+    std::vector<double> want(rows * width);
+    size_t wrong_sums = 0;
+    for (size_t r = 0; r < rows; ++r) {
+      double squares = 0;
+      const auto value = [&](size_t i) {
+        const double base = with_residual ? static_cast<double>(before[r * width + i]) : 0.0;
+        return base + static_cast<double>(x[r * stride + i]);
+      };
+      for (size_t i = 0; i < width; ++i) squares += value(i) * value(i);
+      const double root = std::sqrt(squares / static_cast<double>(width) + 1e-5);
+      for (size_t i = 0; i < width; ++i) {
+        const double w = args.weight == nullptr ? 1.0
+                                                : static_cast<double>(weight[i]) +
+                                                      static_cast<double>(args.weight_offset);
+        want[r * width + i] = value(i) / root * w;
+        if (with_residual) {
+          wrong_sums += residual[r * width + i] != before[r * width + i] + x[r * stride + i];
+        }
+      }
+    }
+    REQUIRE(worst_error(out, want) < 1e-5);
+    REQUIRE(wrong_sums == 0);
+
+    std::vector<float> other(rows * width), rest = before;
+    args.out = other.data();
+    run(two, args, rest.data());
+    REQUIRE(same_bits(out, other));
+    rest = before;
+    for (size_t r = 0; r < rows; ++r) {
+      RmsNormArgs row = args;
+      row.rows = 1;
+      row.x += r * stride;
+      row.out += r * width;
+      run(one, row, rest.data() + r * width);
+    }
+    REQUIRE(same_bits(out, other));
+  });
+}
+
+TEST_CASE("rope: rotates whole or partial heads in both pairings as complex numbers") {
+  for_many_shapes(500, [](WorkerPool& one, WorkerPool& two, TestRandom& random) {
+    const size_t tokens = random_rows(random), heads = random.size(1, 9);
+    const size_t pairs = random.size(1, 40), dim = 2 * pairs + random.size(0, 2) * 5;
+    std::vector<uint32_t> positions(tokens);
+    for (uint32_t& p : positions) p = static_cast<uint32_t>(random.size(0, 100000));
+    std::vector<float> frequencies(pairs);
+    for (size_t p = 0; p < pairs; ++p) {
+      frequencies[p] = std::pow(10000.0f, -static_cast<float>(p) / static_cast<float>(pairs));
+    }
+    std::vector<float> cosine(tokens * pairs), sine(tokens * pairs);
+    rope_table(two, positions.data(), tokens, frequencies.data(), pairs, cosine.data(),
+               sine.data());
+
+    RopeArgs args{.tokens = tokens, .heads = heads, .head_dim = dim};
+    args.token_stride = heads * dim + random.size(0, 4);
+    args.pairs = pairs;
+    args.interleaved = random.chance(0.5);
+    args.cosine = cosine.data();
+    args.sine = sine.data();
+    args.scale = random.chance(0.3) ? 1.3f : 1.0f;
+    const std::vector<float> before = random.normals(tokens * args.token_stride);
+    std::vector<double> want(before.begin(), before.end());
+    for (size_t t = 0; t < tokens; ++t) {
+      for (size_t h = 0; h < heads; ++h) {
+        for (size_t p = 0; p < pairs; ++p) {
+          const size_t at = t * args.token_stride + h * dim;
+          const size_t a = at + (args.interleaved ? 2 * p : p);
+          const size_t b = args.interleaved ? a + 1 : a + pairs;
+          const float angle = static_cast<float>(positions[t]) * frequencies[p];
+          const double c = std::cos(static_cast<double>(angle)),
+                       s = std::sin(static_cast<double>(angle));
+          const double x = before[a], y = before[b], scale = args.scale;
+          want[a] = scale * (x * c - y * s);
+          want[b] = scale * (x * s + y * c);
+        }
+      }
+    }
+    std::vector<float> out = before, other = before;
+    args.x = out.data();
+    rope(one, args);
+    REQUIRE(worst_error(out, want) < 2e-6);
+    args.x = other.data();
+    rope(two, args);
+    REQUIRE(same_bits(out, other));
+  });
+}
+
+TEST_CASE("gated activations: within 2e-6 of doubles over the whole range, wherever a value lies") {
+  for_many_shapes(500, [](WorkerPool& one, WorkerPool& two, TestRandom& random) {
+    const size_t rows = random_rows(random), width = random.size(1, 100);
+    const size_t gate_stride = width + random.size(0, 3), up_stride = width + random.size(0, 3);
+    const bool gelu = random.chance(0.5);
+    const auto gate = random.normals(rows * gate_stride, random.pick({0.01f, 1.0f, 10.0f, 100.0f}));
+    const auto up = random.normals(rows * up_stride);
+    GatedArgs args{.gate = gate.data(), .up = up.data(), .rows = rows, .width = width};
+    args.gate_stride = gate_stride;
+    args.up_stride = up_stride;
+    const auto run = [&](WorkerPool& pool) {
+      std::vector<float> out(rows * width);
+      args.out = out.data();
+      gelu ? geglu_tanh(pool, args) : swiglu(pool, args);
+      return out;
+    };
+    const std::vector<float> out = run(one);
+    std::vector<double> want(rows * width);
+    for (size_t i = 0; i < want.size(); ++i) {
+      const double x = gate[i / width * gate_stride + i % width];
+      const double u = up[i / width * up_stride + i % width];
+      const double inner = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+      want[i] = u * (gelu ? 0.5 * x * (1 + std::tanh(inner)) : x / (1 + std::exp(-x)));
+    }
+    REQUIRE(worst_error(out, want) < 2e-6);
+    REQUIRE(same_bits(out, run(two)));
+
+    const size_t i = random.size(0, out.size() - 1);
+    const float x = gate[i / width * gate_stride + i % width];
+    const float u = up[i / width * up_stride + i % width];
+    std::vector<float> alone(1);
+    const GatedArgs single{.gate = &x, .up = &u, .out = alone.data(), .rows = 1, .width = 1};
+    gelu ? geglu_tanh(one, single) : swiglu(one, single);
+    REQUIRE(alone[0] == out[i]);
+  });
+}
+
+TEST_CASE("softcap: relative error below 2e-6, and its limits are the cap") {
+  for_many_shapes(200, [](WorkerPool& one, WorkerPool& two, TestRandom& random) {
+    const size_t count = random.chance(0.1) ? 20000 : random.size(1, 50);
+    const float cap = random.pick({1.0f, 30.0f, 50.0f});
+    const auto before = random.normals(count, cap * random.pick({0.001f, 0.3f, 1.0f, 20.0f}));
+    std::vector<float> out = before, other = before;
+    softcap(one, out.data(), cap, count);
+    softcap(two, other.data(), cap, count);
+    REQUIRE(same_bits(out, other));
+    double worst = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const double x = static_cast<double>(before[i] / cap);
+      const double want = static_cast<double>(cap) * std::tanh(x);
+      worst = std::max(worst, std::fabs(static_cast<double>(out[i]) / want - 1));
+    }
+    REQUIRE(worst <= 2e-6);
+  });
+}
+
+TEST_CASE("activations: not-a-number stays visible") {
+  for (const CpuLevel level : test_levels()) {
+    WorkerPool pool(1, level);
+    const float gate = NAN, up = 1.0f;
+    float out = 0.0f;
+    swiglu(pool, {.gate = &gate, .up = &up, .out = &out, .rows = 1, .width = 1});
+    CHECK(std::isnan(out));
+    out = NAN;
+    softcap(pool, &out, 30.0f, 1);
+    CHECK(std::isnan(out));
+  }
+}
+
+TEST_CASE("add and scale: exact, for any count") {
+  for_many_shapes(50, [](WorkerPool&, WorkerPool& two, TestRandom& random) {
+    const size_t count = random.chance(0.2) ? 50000 : random.size(0, 40);
+    const auto x = random.normals(count), before = random.normals(count);
+    std::vector<float> y = before;
+    add(two, y.data(), x.data(), count);
+    scale(two, y.data(), 1.7f, count);
+    size_t wrong = 0;
+    for (size_t i = 0; i < count; ++i) wrong += y[i] != (before[i] + x[i]) * 1.7f;
+    REQUIRE(wrong == 0);
+  });
+}
+
+TEST_CASE("kv write: each token lands in its slot, everything else stays") {
+  for_many_shapes(50, [](WorkerPool&, WorkerPool& two, TestRandom& random) {
+    const size_t heads = random.size(1, 4), dim = random.size(1, 80), width = heads * dim;
+    const size_t tokens = random_rows(random), slots = 2 * tokens + 3;
+    std::vector<uint32_t> slot(tokens);
+    for (uint32_t t = 0; t < tokens; ++t) slot[t] = static_cast<uint32_t>(slots) - 1 - 2 * t;
+    KvWriteArgs args{.tokens = tokens, .kv_heads = heads, .head_dim = dim, .slots = slot.data()};
+    args.k_stride = width + random.size(0, 3);
+    const auto k = random.normals(tokens * args.k_stride), v = random.normals(tokens * width);
+    std::vector<float> k_pool(slots * width, 5.0f), v_pool(slots * width, 6.0f);
+    args.k = k.data();
+    args.v = v.data();
+    args.k_pool = k_pool.data();
+    args.v_pool = v_pool.data();
+    std::vector<float> k_want = k_pool, v_want = v_pool;
+    for (size_t i = 0; i < tokens * width; ++i) {
+      const size_t t = i / width;
+      k_want[slot[t] * width + i % width] = k[t * args.k_stride + i % width];
+      v_want[slot[t] * width + i % width] = v[i];
+    }
+    kv_write(two, args);
+    REQUIRE(same_bits(k_pool, k_want));
+    REQUIRE(same_bits(v_pool, v_want));
+  });
+}
+
+TEST_CASE("page copy: copies happen in order, so that a chain of copies works") {
+  for_many_shapes(30, [](WorkerPool&, WorkerPool& two, TestRandom& random) {
+    const size_t size = random.size(1, 3000);
+    std::vector<float> pages = random.normals(5 * size);
+    const std::vector<float> before = pages;
+    const uint32_t from[] = {0, 3, 2}, to[] = {3, 2, 4};
+    page_copy(two, pages.data(), size, from, to, 3);
+    std::vector<float> want(before.begin(), before.begin() + static_cast<ptrdiff_t>(2 * size));
+    for (int page = 2; page < 5; ++page)
+      want.insert(want.end(), before.begin(), before.begin() + static_cast<ptrdiff_t>(size));
+    REQUIRE(same_bits(pages, want));
+  });
+}

@@ -1,0 +1,124 @@
+// Avx2Vec: eight floats in an AVX register. Only for files compiled with -mavx2 -mfma -mf16c.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/scalar_type.h"
+
+namespace tandem::kernels {
+
+/// The same members as PortableVec (see there).
+struct Avx2Vec {
+  using Words = __m256i;
+  static constexpr size_t kLanes = 8;
+
+  __m256 v;
+
+  [[gnu::always_inline]] static Avx2Vec zero() { return {_mm256_setzero_ps()}; }
+  [[gnu::always_inline]] static Avx2Vec all(float x) { return {_mm256_set1_ps(x)}; }
+  [[gnu::always_inline]] static Avx2Vec load(const float* p) { return {_mm256_loadu_ps(p)}; }
+  [[gnu::always_inline]] void store(float* p) const { _mm256_storeu_ps(p, v); }
+  [[gnu::always_inline]] static Avx2Vec load(const float* p, size_t n) {
+    return {_mm256_maskload_ps(p, first_lanes(n))};
+  }
+  [[gnu::always_inline]] void store(float* p, size_t n) const {
+    _mm256_maskstore_ps(p, first_lanes(n), v);
+  }
+
+  friend Avx2Vec operator+(Avx2Vec a, Avx2Vec b) { return {_mm256_add_ps(a.v, b.v)}; }
+  friend Avx2Vec operator-(Avx2Vec a, Avx2Vec b) { return {_mm256_sub_ps(a.v, b.v)}; }
+  friend Avx2Vec operator*(Avx2Vec a, Avx2Vec b) { return {_mm256_mul_ps(a.v, b.v)}; }
+  friend Avx2Vec operator/(Avx2Vec a, Avx2Vec b) { return {_mm256_div_ps(a.v, b.v)}; }
+  [[gnu::always_inline]] static Avx2Vec fma(Avx2Vec a, Avx2Vec b, Avx2Vec c) {
+    return {_mm256_fmadd_ps(a.v, b.v, c.v)};
+  }
+  [[gnu::always_inline]] static Avx2Vec min(Avx2Vec limit, Avx2Vec x) {
+    return {_mm256_min_ps(limit.v, x.v)};
+  }
+  [[gnu::always_inline]] static Avx2Vec max(Avx2Vec limit, Avx2Vec x) {
+    return {_mm256_max_ps(limit.v, x.v)};
+  }
+  [[gnu::always_inline]] static Avx2Vec select_less(Avx2Vec a, Avx2Vec b, Avx2Vec yes, Avx2Vec no) {
+    return {_mm256_blendv_ps(no.v, yes.v, _mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ))};
+  }
+  [[gnu::always_inline]] Avx2Vec absolute() const {
+    return {_mm256_and_ps(v, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)))};
+  }
+  [[gnu::always_inline]] Avx2Vec rounded() const {
+    return {_mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+  }
+  [[gnu::always_inline]] Avx2Vec power_of_two() const {
+    const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(v), _mm256_set1_epi32(127));
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23))};
+  }
+
+  [[gnu::always_inline]] float sum() const {
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+  }
+  [[gnu::always_inline]] float greatest() const {
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+  }
+
+  [[gnu::always_inline]] static Words load_words(const std::byte* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  template <int kBits, int kShift>
+  [[gnu::always_inline]] static Words fields(Words w) {
+    if constexpr (kBits == 8) return w;
+    const __m256i mask = _mm256_set1_epi8(static_cast<char>((1 << kBits) - 1));
+    return _mm256_and_si256(kShift == 0 ? w : _mm256_srli_epi32(w, kShift), mask);
+  }
+  template <int kByte>
+  [[gnu::always_inline]] static Avx2Vec byte(Words w) {
+    const int pick = static_cast<int>(0x80808000u) + kByte;
+    const __m256i order =
+        _mm256_setr_epi32(pick, pick + 4, pick + 8, pick + 12, pick, pick + 4, pick + 8, pick + 12);
+    return {_mm256_cvtepi32_ps(_mm256_shuffle_epi8(w, order))};
+  }
+  [[gnu::always_inline]] static Avx2Vec low_bf16(Words w) {
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(w, 16))};
+  }
+  [[gnu::always_inline]] static Avx2Vec high_bf16(Words w) {
+    const __m256i mask = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+    return {_mm256_castsi256_ps(_mm256_and_si256(w, mask))};
+  }
+  [[gnu::always_inline]] static Avx2Vec load(const std::byte* p, ScalarType type) {
+    if (type == ScalarType::kF32) return load(reinterpret_cast<const float*>(p));
+    const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    if (type == ScalarType::kF16) return {_mm256_cvtph_ps(halves)};
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16))};
+  }
+
+  [[gnu::always_inline]] static void transpose(Avx2Vec (&r)[8]) {
+    __m256 pair[8], quad[8];
+    for (int i = 0; i < 8; i += 2) {
+      pair[i] = _mm256_unpacklo_ps(r[i].v, r[i + 1].v);
+      pair[i + 1] = _mm256_unpackhi_ps(r[i].v, r[i + 1].v);
+    }
+    for (int i = 0; i < 8; i += 4) {
+      quad[i] = _mm256_shuffle_ps(pair[i], pair[i + 2], 0x44);
+      quad[i + 1] = _mm256_shuffle_ps(pair[i], pair[i + 2], 0xee);
+      quad[i + 2] = _mm256_shuffle_ps(pair[i + 1], pair[i + 3], 0x44);
+      quad[i + 3] = _mm256_shuffle_ps(pair[i + 1], pair[i + 3], 0xee);
+    }
+    for (int i = 0; i < 4; ++i) {
+      r[i].v = _mm256_permute2f128_ps(quad[i], quad[i + 4], 0x20);
+      r[i + 4].v = _mm256_permute2f128_ps(quad[i], quad[i + 4], 0x31);
+    }
+  }
+
+ private:
+  [[gnu::always_inline]] static __m256i first_lanes(size_t n) {
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lane);
+  }
+};
+
+}  // namespace tandem::kernels
