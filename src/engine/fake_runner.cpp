@@ -15,11 +15,6 @@ Error invalid(std::string message) {
   return {.code = ErrorCode::kInvalid, .message = "[fake runner] " + std::move(message)};
 }
 
-uint64_t chain(uint64_t state, uint64_t value) {
-  state ^= value + 0x9E3779B97F4A7C15ULL + (state << 6) + (state >> 2);
-  return state * 0xFF51AFD7ED558CCDULL;
-}
-
 size_t token_count(const plan::StepPlan& plan) {
   size_t count = 0;
   for (const plan::Row& row : plan.rows) count += row.tokens.size();
@@ -30,6 +25,7 @@ size_t token_count(const plan::StepPlan& plan) {
 
 FakeRunner::FakeRunner(FakeOptions options)
     : options_(std::move(options)), slots_(size_t{options_.pages} * options_.page_tokens) {
+  state_hash_.reset(0);
   TANDEM_CHECK(options_.page_tokens > 0 && options_.depth > 0 && options_.vocab > 0);
 }
 
@@ -102,7 +98,6 @@ void FakeRunner::run_row(const plan::Row& row, std::vector<float>& logits) {
                                                          .position = position,
                                                          .request = row.request,
                                                          .numeric_class = row.numeric_class};
-    state_hash_ = chain(state_hash_, static_cast<uint32_t>(row.tokens[position - row.start]));
   }
   std::vector<FakePosition> history(end);
   for (uint32_t position = 0; position < end; ++position) {
@@ -111,8 +106,8 @@ void FakeRunner::run_row(const plan::Row& row, std::vector<float>& logits) {
     history[position] = {
         .token = intact ? at.token : -1 - static_cast<int32_t>(at.position),
         .numeric_class = options_.classes_matter ? at.numeric_class : plan::NumericClass::kChunk};
-    state_hash_ = chain(state_hash_, static_cast<uint32_t>(history[position].token));
   }
+  state_hash_.row(row, end);
   if (!row.wants_logits) return;
   const std::vector<float> made = fake_logits(history, options_.vocab);
   logits.insert(logits.end(), made.begin(), made.end());
@@ -141,13 +136,14 @@ Status FakeRunner::issue(const plan::StepPlan& plan) {
   if (Status status = check(plan); !status) return status;
   die_if_asked(plan);
   ++next_sequence_;
+  state_hash_.begin(plan.sequence);
   for (const plan::PageCopy& copy : plan.copies) {
     for (uint32_t i = 0; i < options_.page_tokens; ++i) slot(copy.to, i) = slot(copy.from, i);
-    state_hash_ = chain(state_hash_, (uint64_t{copy.from} << 32) | copy.to);
+    state_hash_.copy(copy);
   }
   Issued step{.plan = plan, .logits = {}, .state_hash = 0, .ready = {}};
   for (const plan::Row& row : plan.rows) run_row(row, step.logits);
-  step.state_hash = state_hash_;
+  step.state_hash = state_hash_.end();
   tokens_ += token_count(plan);
   if (!options_.pass_time) {
     busy_until_ = std::max(busy_until_, SteadyClock().now()) + delay(plan);
@@ -189,7 +185,7 @@ Status FakeRunner::reset(uint32_t epoch) {
   slots_.assign(slots_.size(), Slot{});
   epoch_ = epoch;
   next_sequence_ = 0;
-  state_hash_ = 0;
+  state_hash_.reset(epoch);
   busy_until_ = {};
   const std::lock_guard lock(mutex_);
   aborted_ = false;

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "engine/runner.h"
+#include "plan/state_hash.h"
 
 namespace tandem::engine {
 
@@ -97,7 +98,7 @@ class FakeRunner final : public Runner {
   std::vector<float> logits_;  // of the last completed step
   uint32_t epoch_ = 0;
   uint64_t next_sequence_ = 0;
-  uint64_t state_hash_ = 0;
+  plan::StateHash state_hash_;
   TimePoint busy_until_{};
   uint64_t steps_ = 0;
   uint64_t tokens_ = 0;

@@ -58,7 +58,7 @@ struct Request {
   std::vector<TokenId> prompt = {};
   /// A resumed request: answer tokens already delivered, never sent again.
   std::vector<TokenId> emitted = {};
-  Sampling sampling;
+  Sampling sampling = {};
   uint32_t max_tokens =
       std::numeric_limits<uint32_t>::max();  // of the whole answer, emitted ones included
   uint32_t min_tokens = 0;                   // stop ids cannot be drawn before

@@ -1,0 +1,220 @@
+#include "engine/core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace tandem::engine {
+namespace {
+
+schedule::SchedulerOptions sized(schedule::SchedulerOptions options, const RunnerInfo& info) {
+  options.pages = info.pages;
+  options.page_tokens = info.page_tokens;
+  options.max_context = info.max_context;
+  options.depth = info.depth;
+  return options;
+}
+
+bool stops(const gen::Request& request, gen::TokenId token) {
+  const auto& stop = request.stop_ids;
+  return !request.ignore_eos && std::find(stop.begin(), stop.end(), token) != stop.end();
+}
+
+}  // namespace
+
+Core::Core(Runner& runner, const Clock& clock, EngineOptions options)
+    : runner_(runner), clock_(clock), options_(std::move(options)), info_(runner.info()) {}
+
+gen::Limits Core::limits() const {
+  const uint64_t pool = uint64_t{info_.pages} * info_.page_tokens;
+  return {.vocab = info_.vocab,
+          .max_context = static_cast<uint32_t>(std::min<uint64_t>(info_.max_context, pool))};
+}
+
+void Core::submit(gen::Request request, gen::Sink sink) {
+  const gen::RequestId id = request.id;
+  Live live{.sink = std::move(sink), .deadline = {}};
+  if (request.deadline) live.deadline = clock_.now() + *request.deadline;
+  const bool is_new = live_.emplace(id, std::move(live)).second;
+  TANDEM_CHECK(is_new, "request {} is live already", id);
+  if (suspended()) {
+    if (options_.resumable) return forget(id);
+    return end(id, gen::Failed{{.code = ErrorCode::kUnavailable, .message = "[engine] suspended"}});
+  }
+  // Again, since a reset may have changed the limits on the way here.
+  if (const Status status = check_request(request, limits()); !status) {
+    return end(id, gen::Failed{status.error()});
+  }
+  const auto answered = static_cast<uint32_t>(request.emitted.size());
+  if (answered > 0 && stops(request, request.emitted.back())) {
+    return end(id, gen::Finished{gen::FinishReason::kStop});
+  }
+  const uint32_t room = limits().max_context - static_cast<uint32_t>(request.prompt.size());
+  if (answered >= std::min(request.max_tokens, room)) {
+    return end(id, gen::Finished{gen::FinishReason::kLength});
+  }
+  if (const auto& deadline = live_.at(id).deadline) deadlines_.emplace(*deadline, id);
+  scheduler_->add(std::move(request), clock_.now());
+}
+
+void Core::cancel(gen::RequestId id) {
+  if (live_.contains(id)) end(id, gen::Cancelled{});
+}
+
+void Core::issue() {
+  expire();
+  while (!suspended() && in_flight_.size() < info_.depth && issue_next()) {
+  }
+}
+
+bool Core::issue_next() {
+  plan::StepPlan* plan = scheduler_->next(clock_.now());
+  if (plan == nullptr) return false;
+  plan->epoch = epoch_;
+  plan->sequence = sequence_++;
+  const double work = StepClock::work(*plan);
+  const Status status = runner_.issue(*plan);
+  scheduler_->returned();
+  if (!status) {
+    fault(status.error());
+    return false;
+  }
+  in_flight_.push_back({.rows = scheduler_->rows(), .issued = clock_.now(), .work = work});
+  for (const schedule::PlannedRow& row : in_flight_.back().rows) {
+    if (row.starts) deliver(row.request, gen::Started{row.cached_tokens});
+  }
+  return true;
+}
+
+bool Core::complete() {
+  if (suspended()) return false;
+  if (in_flight_.empty()) {
+    TANDEM_CHECK(scheduler_->empty(), "{} requests wait for nothing", live_.size());
+    return false;
+  }
+  const Result<StepResult> result = runner_.complete();
+  if (!result) {
+    fault(result.error());
+    return false;
+  }
+  const InFlight step = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  const TimePoint now = clock_.now();
+  step_clock_.record(step.work, now - std::max(step.issued, last_completion_));
+  last_completion_ = now;
+  stats_.last_step = now - step.issued;
+  ++stats_.steps;
+  process(step, *result);
+  return true;
+}
+
+void Core::process(const InFlight& step, const StepResult& result) {
+  size_t drawn = 0;
+  for (const schedule::PlannedRow& row : step.rows) {
+    const size_t at = drawn;
+    drawn += row.wants_logits;
+    schedule::Sequence* sequence = scheduler_->find(row.request);
+    if (sequence == nullptr || sequence->serial != row.serial) continue;  // ended meanwhile
+    Live& live = live_.at(row.request);
+    if (row.prefilled > live.prefilled) {
+      stats_.prompt_tokens += row.prefilled - live.prefilled;
+      live.prefilled = row.prefilled;
+    }
+    if (row.prefilled > 0) {
+      deliver(row.request, gen::Prefilled{.done = live.prefilled, .total = sequence->prompt});
+    }
+    if (!row.wants_logits) continue;
+    TANDEM_CHECK(result.logits.size() >= (at + 1) * info_.vocab,
+                 "expected logits of row {}, got {} values", at, result.logits.size());
+    draw(*sequence, result.logits.subspan(at * info_.vocab, info_.vocab));
+  }
+}
+
+void Core::draw(schedule::Sequence& sequence, std::span<const float> logits) {
+  const gen::Request& request = sequence.request;
+  const gen::RequestId id = request.id;
+  const bool too_early = !request.ignore_eos && sequence.answer() < request.min_tokens;
+  Result<gen::Token> token =
+      sampler_.draw({.logits = logits,
+                     .history = sequence.tokens,
+                     .sampling = request.sampling,
+                     .banned = too_early ? std::span<const gen::TokenId>(request.stop_ids)
+                                         : std::span<const gen::TokenId>(),
+                     .logprobs = request.logprobs});
+  if (!token) return end(id, gen::Failed{token.error()});
+  const gen::TokenId drawn = token->id;
+  scheduler_->append(sequence, drawn);
+  ++stats_.answer_tokens;
+  gen::Tokens tokens;
+  tokens.tokens.push_back(*std::move(token));
+  deliver(id, std::move(tokens));
+  if (stops(request, drawn)) return end(id, gen::Finished{gen::FinishReason::kStop});
+  if (sequence.length() == sequence.limit) end(id, gen::Finished{gen::FinishReason::kLength});
+}
+
+void Core::expire() {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= clock_.now()) {
+    end(deadlines_.begin()->second,
+        gen::Failed{{.code = ErrorCode::kDeadline, .message = "the request's time is over"}});
+  }
+}
+
+Status Core::reset(uint32_t epoch) {
+  suspend({.code = ErrorCode::kPeerLost, .message = "[engine] the epoch ended"});
+  if (Status status = runner_.reset(epoch); !status) return status;
+  info_ = runner_.info();
+  scheduler_ = std::make_unique<schedule::Scheduler>(sized(options_.schedule, info_));
+  epoch_ = epoch;
+  sequence_ = 0;
+  return {};
+}
+
+void Core::suspend(const Error& why) {
+  scheduler_.reset();
+  in_flight_.clear();
+  while (!live_.empty()) {
+    const gen::RequestId id = live_.begin()->first;
+    if (options_.resumable) {
+      forget(id);
+    } else {
+      end(id, gen::Failed{why});
+    }
+  }
+}
+
+void Core::fault(const Error& error) {
+  suspend(error);
+  if (options_.on_fault) options_.on_fault(error);
+}
+
+void Core::deliver(gen::RequestId id, decltype(gen::Event::body) body) {
+  live_.at(id).sink({.request = id, .body = std::move(body)});
+}
+
+void Core::end(gen::RequestId id, decltype(gen::Event::body) body) {
+  const gen::Sink sink = live_.at(id).sink;
+  forget(id);
+  sink({.request = id, .body = std::move(body)});
+}
+
+void Core::forget(gen::RequestId id) {
+  if (scheduler_ != nullptr && scheduler_->find(id) != nullptr) scheduler_->remove(id);
+  if (const auto& deadline = live_.at(id).deadline) deadlines_.erase({*deadline, id});
+  live_.erase(id);
+  if (on_end) on_end(id);
+}
+
+EngineStats Core::stats() const {
+  EngineStats stats = stats_;
+  stats.epoch = epoch_;
+  stats.serving = !suspended();
+  stats.busy = !live_.empty();
+  stats.live = static_cast<uint32_t>(live_.size());
+  stats.steps_in_flight = static_cast<uint32_t>(in_flight_.size());
+  if (!in_flight_.empty()) stats.predicted_step = step_clock_.predict(in_flight_.front().work);
+  if (scheduler_ != nullptr) stats.schedule = scheduler_->counts();
+  return stats;
+}
+
+}  // namespace tandem::engine

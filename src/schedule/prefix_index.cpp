@@ -1,0 +1,228 @@
+#include "schedule/prefix_index.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace tandem::schedule {
+namespace {
+
+uint64_t hash_of(Place parent, std::span<const TokenId> tokens) {
+  return XXH3_64bits_withSeed(tokens.data(), tokens.size_bytes(), parent);
+}
+
+uint32_t common(std::span<const TokenId> a, std::span<const TokenId> b) {
+  const size_t size = std::min(a.size(), b.size());
+  const auto end = a.begin() + static_cast<std::ptrdiff_t>(size);
+  return static_cast<uint32_t>(std::mismatch(a.begin(), end, b.begin()).first - a.begin());
+}
+
+}  // namespace
+
+PrefixIndex::PrefixIndex(uint32_t pages, uint32_t page_tokens)
+    : page_tokens_(page_tokens),
+      pool_(pages),
+      nodes_(pages),
+      tokens_(size_t{pages} * page_tokens),
+      is_evictable_(pages) {
+  TANDEM_CHECK(page_tokens > 0 && pages < kRoot);
+}
+
+Place PrefixIndex::root(std::string_view salt) {
+  const auto found = salts_.find(salt);
+  if (found != salts_.end()) return found->second;
+  const Place place = kRoot + static_cast<Place>(roots_.size());
+  roots_.push_back(kNone);
+  salts_.emplace(salt, place);
+  return place;
+}
+
+std::span<const TokenId> PrefixIndex::tokens_of(PageId page) const {
+  return {&tokens_[size_t{page} * page_tokens_], nodes_[page].length};
+}
+
+PageId& PrefixIndex::first_child(Place place) {
+  return place >= kRoot ? roots_[place - kRoot] : nodes_[place].first_child;
+}
+
+PageId PrefixIndex::first_child(Place place) const {
+  return place >= kRoot ? roots_[place - kRoot] : nodes_[place].first_child;
+}
+
+PrefixIndex::Hit PrefixIndex::find(Place parent,
+                                   std::span<const TokenId> tokens,
+                                   uint64_t plan) const {
+  const auto found = full_.find(hash_of(parent, tokens));
+  if (found == full_.end()) return {};
+  const PageId page = found->second;
+  const auto there = tokens_of(page);
+  if (nodes_[page].parent != parent || !std::equal(there.begin(), there.end(), tokens.begin())) {
+    return {};
+  }
+  return {.page = page, .pending = nodes_[page].ready >= plan};
+}
+
+PrefixIndex::Partial PrefixIndex::longest(Place parent,
+                                          std::span<const TokenId> tokens,
+                                          uint64_t plan) const {
+  Partial best;
+  uint32_t scanned = 0;
+  for (PageId page = first_child(parent); page != kNone && scanned < kScan; ++scanned) {
+    const Node& node = nodes_[page];
+    const uint32_t shared = node.ready >= plan ? 0 : common(tokens_of(page), tokens);
+    if (shared > best.tokens) best = {.page = page, .tokens = shared};
+    if (best.tokens == tokens.size()) break;
+    page = node.next;
+  }
+  return best;
+}
+
+bool PrefixIndex::insert(Place parent,
+                         std::span<const TokenId> tokens,
+                         PageId page,
+                         uint64_t ready,
+                         gen::Priority priority) {
+  TANDEM_CHECK(!tokens.empty() && tokens.size() <= page_tokens_ && nodes_[page].length == 0);
+  const bool full = tokens.size() == page_tokens_;
+  const uint64_t hash = hash_of(parent, tokens);
+  if (full ? full_.contains(hash) : longest(parent, tokens, ~0ULL).tokens == tokens.size()) {
+    return false;
+  }
+  drop_parts(parent, tokens);
+  Node& node = nodes_[page];
+  node = {.parent = parent,
+          .next = first_child(parent),
+          .length = static_cast<uint32_t>(tokens.size()),
+          .normal = priority == gen::Priority::kNormal,
+          .hash = hash,
+          .ready = ready};
+  std::copy(tokens.begin(), tokens.end(), &tokens_[size_t{page} * page_tokens_]);
+  if (node.next != kNone) nodes_[node.next].previous = page;
+  first_child(parent) = page;
+  if (full) full_.emplace(hash, page);
+  pool_.keep(page);
+  update_evictable(parent);
+  return true;
+}
+
+void PrefixIndex::drop_parts(Place parent, std::span<const TokenId> tokens) {
+  uint32_t scanned = 0;
+  for (PageId page = first_child(parent); page != kNone && scanned < kScan; ++scanned) {
+    const PageId next = nodes_[page].next;
+    const bool is_part = nodes_[page].length < tokens.size() && pool_.is_cached(page) &&
+                         common(tokens_of(page), tokens) == nodes_[page].length;
+    // The parent may be cached: erasing its only child must not make it a leaf meanwhile.
+    if (is_part) erase(page);
+    page = next;
+  }
+}
+
+bool PrefixIndex::is_leaf_cached(PageId page) const {
+  return pool_.is_cached(page) && nodes_[page].first_child == kNone;
+}
+
+PrefixIndex::Order PrefixIndex::order_of(PageId page) const {
+  return {nodes_[page].normal, nodes_[page].last_used, page};
+}
+
+/// Puts a page into the evictable set, or takes it out, as its state says.
+void PrefixIndex::update_evictable(Place place) {
+  if (place >= kRoot) return;
+  const bool should = is_leaf_cached(place);
+  if (should == is_evictable_[place]) return;
+  if (should) {
+    evictable_.insert(order_of(place));
+  } else {
+    evictable_.erase(order_of(place));
+  }
+  is_evictable_[place] = should;
+}
+
+void PrefixIndex::set_normal(PageId page) {
+  if (nodes_[page].normal) return;
+  TANDEM_CHECK(!is_evictable_[page]);
+  nodes_[page].normal = true;
+}
+
+void PrefixIndex::retain(PageId page, gen::Priority priority) {
+  const bool was_cached = pool_.is_cached(page);
+  pool_.retain(page);
+  if (was_cached && nodes_[page].normal) --cached_normal_;
+  update_evictable(page);
+  if (priority == gen::Priority::kNormal && nodes_[page].length > 0) set_normal(page);
+}
+
+void PrefixIndex::release(PageId page) {
+  if (!pool_.release(page) || !pool_.is_kept(page)) return;
+  nodes_[page].last_used = ++uses_;
+  if (nodes_[page].normal) ++cached_normal_;
+  update_evictable(page);
+}
+
+void PrefixIndex::touch(PageId page, gen::Priority priority) {
+  retain(page, priority);
+  release(page);
+}
+
+void PrefixIndex::erase(PageId page) {
+  Node& node = nodes_[page];
+  TANDEM_CHECK(is_leaf_cached(page));
+  if (node.normal) --cached_normal_;
+  pool_.drop(page);
+  update_evictable(page);
+  if (node.length == page_tokens_) full_.erase(node.hash);
+  if (node.next != kNone) nodes_[node.next].previous = node.previous;
+  if (node.previous != kNone) {
+    nodes_[node.previous].next = node.next;
+  } else {
+    first_child(node.parent) = node.next;
+  }
+  const Place parent = node.parent;
+  node = {};
+  update_evictable(parent);
+}
+
+std::optional<PageId> PrefixIndex::allocate(bool evict_normal) {
+  if (const auto page = pool_.allocate()) return page;
+  if (evictable_.empty()) return std::nullopt;
+  const auto [normal, last_used, page] = *evictable_.begin();
+  if (normal && !evict_normal) return std::nullopt;
+  erase(page);
+  return pool_.allocate();
+}
+
+uint32_t PrefixIndex::available(bool evict_normal) const {
+  return pool_.free() + pool_.cached() - (evict_normal ? 0 : cached_normal_);
+}
+
+bool PrefixIndex::is_consistent() const {
+  if (pool_.free() + pool_.cached() + pool_.referenced() != pool_.total()) return false;
+  uint32_t kept = 0, cached = 0, normal = 0, leaves = 0, linked = 0;
+  const auto count_children = [&](Place place) {
+    PageId previous = kNone;
+    for (PageId child = first_child(place); child != kNone; child = nodes_[child].next) {
+      if (nodes_[child].parent != place || nodes_[child].previous != previous) return false;
+      if (place < kRoot && nodes_[place].length != page_tokens_) return false;
+      previous = child;
+      ++linked;
+    }
+    return true;
+  };
+  for (Place root = 0; root < roots_.size(); ++root) {
+    if (!count_children(kRoot + root)) return false;
+  }
+  for (PageId page = 0; page < pool_.total(); ++page) {
+    if (pool_.is_kept(page) != (nodes_[page].length > 0)) return false;
+    if (!count_children(page) || is_leaf_cached(page) != is_evictable_[page]) return false;
+    kept += pool_.is_kept(page);
+    cached += pool_.is_cached(page);
+    normal += pool_.is_cached(page) && nodes_[page].normal;
+    leaves += is_leaf_cached(page);
+  }
+  return kept == linked && cached == pool_.cached() && normal == cached_normal_ &&
+         leaves == evictable_.size();
+}
+
+}  // namespace tandem::schedule

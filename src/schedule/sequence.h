@@ -1,0 +1,48 @@
+// Sequence: one request's tokens, the pages that hold their keys and values, and where it stands.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/clock.h"
+#include "gen/request.h"
+#include "schedule/prefix_index.h"
+
+namespace tandem::schedule {
+
+/// Owned by the scheduler; the engine reads it and appends tokens.
+struct Sequence {
+  gen::Request request;  // prompt and emitted are moved into tokens
+  uint64_t serial = 0;   // unique in the scheduler's life, also when an id comes again
+  TimePoint arrival;
+  uint32_t client = 0;  // index of request.client
+
+  std::vector<TokenId> tokens;  // prompt and answer
+  uint32_t prompt = 0;          // tokens of the prompt
+  uint32_t limit = 0;           // tokens.size() never exceeds this
+
+  bool running = false;       // else waiting, for the first time or paused
+  bool started = false;       // a first row was planned
+  bool awaits_token = false;  // a row that samples is in flight
+  uint64_t order = 0;         // of admission; 0 before. Kept over pauses
+
+  uint32_t computed = 0;      // positions whose keys and values are there or in flight
+  std::vector<PageId> pages;  // page table of those positions, empty unless running
+  uint32_t target_pages = 0;  // reserved at admission
+  Place place = 0;            // deepest of its pages in the index
+  uint32_t indexed = 0;       // leading pages that are in the index
+  bool fresh = false;         // no row since it was last admitted
+  bool attached = false;      // further full pages may be added below place
+
+  uint32_t blocked_need = 0;  // pages it lacked when last refused admission
+  uint64_t planned_in = 0;    // the last plan with a row of it
+
+  gen::Priority priority() const { return request.priority; }
+  uint32_t length() const { return static_cast<uint32_t>(tokens.size()); }
+  uint32_t answer() const { return length() - prompt; }
+  /// One generated token is to be computed, and nothing else.
+  bool decodes() const { return computed >= prompt && computed + 1 == length(); }
+  uint32_t remaining() const { return length() - computed; }
+};
+
+}  // namespace tandem::schedule
