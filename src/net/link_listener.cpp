@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <list>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,10 +28,10 @@ class TlsListener final : public LinkListener {
               const LinkListenerOptions& options,
               OnLink on_link)
       : options_(options),
-        context_(std::move(context)),
         on_link_(std::move(on_link)),
         address_(local_address(socket.get())),
-        socket_(std::move(socket)) {
+        socket_(std::move(socket)),
+        context_(std::move(context)) {
     thread_ = std::thread([this] { run(); });
   }
 
@@ -44,6 +45,19 @@ class TlsListener final : public LinkListener {
   uint16_t port() const override { return parse_host_port(address_)->port; }
   uint64_t refused() const override { return refused_; }
 
+  Status set_secret(std::span<const std::byte> secret) override {
+    std::shared_ptr<TlsContext> made;
+    if (!secret.empty()) {
+      auto context = TlsContext::make(secret);
+      if (!context) return context.error();
+      made = *std::move(context);
+    }
+    const std::lock_guard lock(mutex_);
+    context_ = std::move(made);
+    wake_.wake();
+    return {};
+  }
+
  private:
   struct Handshake {
     std::unique_ptr<TlsSession> session;
@@ -52,17 +66,27 @@ class TlsListener final : public LinkListener {
   };
 
   void run() {
+    std::shared_ptr<TlsContext> used;
     while (!stop_) {
-      wait();
-      accept_all();
+      const auto context = current_context();
+      if (context != used) handshakes_.clear();
+      used = context;
+      wait(context != nullptr);
+      if (context) accept_all(context);
       for (auto it = handshakes_.begin(); it != handshakes_.end();) {
         it = advance(*it) ? std::next(it) : handshakes_.erase(it);
       }
     }
   }
 
-  void wait() {
-    std::vector<pollfd> fds = {{wake_.fd(), POLLIN, 0}, {socket_.get(), POLLIN, 0}};
+  std::shared_ptr<TlsContext> current_context() {
+    const std::lock_guard lock(mutex_);
+    return context_;
+  }
+
+  void wait(bool accepting) {
+    std::vector<pollfd> fds = {{wake_.fd(), POLLIN, 0}};
+    if (accepting) fds.push_back({socket_.get(), POLLIN, 0});
     int timeout = -1;
     for (const Handshake& one : handshakes_) {
       const short events = one.progress == Progress::kWantsWrite ? POLLOUT : POLLIN;
@@ -74,7 +98,7 @@ class TlsListener final : public LinkListener {
     if ((fds[0].revents & POLLIN) != 0) wake_.clear();
   }
 
-  void accept_all() {
+  void accept_all(const std::shared_ptr<TlsContext>& context) {
     for (;;) {
       Fd peer(::accept(socket_.get(), nullptr, nullptr));
       if (!peer) return;
@@ -84,7 +108,7 @@ class TlsListener final : public LinkListener {
         handshakes_.pop_front();
       }
       handshakes_.push_back(
-          {std::make_unique<TlsSession>(context_, std::move(peer), TlsSession::Side::kServer),
+          {std::make_unique<TlsSession>(context, std::move(peer), TlsSession::Side::kServer),
            SteadyClock().now() + options_.handshake_timeout});
     }
   }
@@ -107,11 +131,10 @@ class TlsListener final : public LinkListener {
 
   void refuse(const Handshake& one, const std::string& why) {
     ++refused_;
-    TANDEM_LOG(kWarn, "refused a link from {}: {}", peer_address(one.session->fd()), why);
+    TANDEM_LOG(kInfo, "refused a link from {}: {}", peer_address(one.session->fd()), why);
   }
 
   const LinkListenerOptions options_;
-  const std::shared_ptr<TlsContext> context_;  // shared with every session made
   const OnLink on_link_;
   const std::string address_;
   const Fd socket_;
@@ -120,6 +143,8 @@ class TlsListener final : public LinkListener {
   WakePipe wake_;
   std::atomic<bool> stop_{false};
   std::atomic<uint64_t> refused_{0};
+  std::mutex mutex_;
+  std::shared_ptr<TlsContext> context_;  // guarded by mutex_; shared with every session made
   std::thread thread_;
 };
 
@@ -128,12 +153,16 @@ class TlsListener final : public LinkListener {
 Result<std::unique_ptr<LinkListener>> listen_links(const std::string& address,
                                                    const LinkListenerOptions& options,
                                                    LinkListener::OnLink on_link) {
-  auto context = TlsContext::make(options.link.secret);
-  if (!context) return context.error();
+  std::shared_ptr<TlsContext> context;
+  if (!options.link.secret.empty()) {
+    auto made = TlsContext::make(options.link.secret);
+    if (!made) return made.error();
+    context = *std::move(made);
+  }
   auto socket = listen_tcp(address);
   if (!socket) return socket.error();
   return std::unique_ptr<LinkListener>(std::make_unique<TlsListener>(
-      *std::move(socket), *std::move(context), options, std::move(on_link)));
+      *std::move(socket), std::move(context), options, std::move(on_link)));
 }
 
 }  // namespace tandem::net

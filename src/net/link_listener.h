@@ -31,11 +31,15 @@ class LinkListener {
   /// "host:port" with the port that was really taken.
   virtual const std::string& address() const = 0;
   virtual uint16_t port() const = 0;
+  /// From now on only holders of this secret get in; handshakes under way are dropped. An empty one
+  /// lets nobody in: peers wait, unanswered, until there is a secret. Any thread. Error: kInvalid.
+  virtual Status set_secret(std::span<const std::byte> secret) = 0;
   /// Peers refused so far: wrong secret, garbage, too slow.
   virtual uint64_t refused() const = 0;
 };
 
-/// Listens on "host:port"; port 0 takes a free one. Errors: kInvalid, kIo (address in use, …).
+/// Listens on "host:port"; port 0 takes a free one. An empty secret as in set_secret(). Errors:
+/// kInvalid, kIo (address in use, …).
 Result<std::unique_ptr<LinkListener>> listen_links(const std::string& address,
                                                    const LinkListenerOptions& options,
                                                    LinkListener::OnLink on_link);

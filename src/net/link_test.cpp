@@ -277,6 +277,29 @@ TEST_CASE("link: more handshakes than the bound drop the oldest, not the newest"
   CHECK(connect_link(server.listener().address(), {.secret = kSecret}, 5s));
 }
 
+TEST_CASE("link: a listener without a secret keeps peers waiting until it has one") {
+  Server server({.link = {}});
+  auto connecting = std::async(std::launch::async, [&] {
+    return connect_link(server.listener().address(), {.secret = kSecret}, 5s);
+  });
+  CHECK(connecting.wait_for(50ms) == std::future_status::timeout);
+  REQUIRE(server.listener().set_secret(kSecret));
+  CHECK(connecting.get());
+  CHECK(server.next());
+}
+
+TEST_CASE("link: after a change of secret the old one is refused and links made live on") {
+  Pair pair;
+  pair.start();
+  const Bytes other = bytes_of("another secret, of another epoch");
+  REQUIRE(pair.server.listener().set_secret(other));
+  const std::string address = pair.server.listener().address();
+  CHECK(connect_link(address, {.secret = kSecret}, 5s).error().code == ErrorCode::kUnauthorized);
+  CHECK(connect_link(address, {.secret = other}, 5s));
+  REQUIRE(pair.client->send(Bytes(3)));
+  CHECK(pair.at_accepted.next() == Bytes(3));
+}
+
 TEST_CASE("link: connecting to one who accepts and says nothing ends at the deadline") {
   const auto mute = listen_tcp("127.0.0.1:0");
   REQUIRE(mute);
