@@ -12,6 +12,7 @@ Status Follower::join(const plan::Form& group) {
                  fmt::format("a group of {} ranks gives {} plan addresses to rank {}", group.size,
                              group.plan_addresses.size(), group.rank)};
   }
+  if (const auto why = fault()) return *why;
   epoch_ = group.epoch;
   auto link = net::connect_link(group.plan_addresses[0], {.secret = group.secret}, group.timeout);
   if (!link) return link.error();

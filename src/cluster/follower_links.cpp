@@ -84,6 +84,7 @@ Status FollowerLinks::send(std::span<const std::byte> frame) {
 }
 
 void FollowerLinks::abort() {
+  (void)listener_->set_secret({});
   const std::lock_guard lock(mutex_);
   aborted_ = true;
   changed_.notify_all();

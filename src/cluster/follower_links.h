@@ -43,7 +43,7 @@ class FollowerLinks {
   /// Sends to every follower. Error: kPeerLost or kBusy, names the rank.
   Status send(std::span<const std::byte> frame);
 
-  /// Any thread: meet() gives up, until close().
+  /// Any thread: meet() gives up, until close(); nobody is let in any more (peers wait).
   void abort();
 
  private:

@@ -12,14 +12,23 @@ LockstepRunner::LockstepRunner(engine::Runner& local, FollowerLinks& links, Lock
 
 LockstepRunner::~LockstepRunner() { links_.close(); }
 
+void LockstepRunner::prepare(plan::Form group) {
+  const std::lock_guard lock(mutex_);
+  group_ = std::move(group);
+  aborted_ = false;
+}
+
 Status LockstepRunner::reset(uint32_t epoch) {
-  if (group_.epoch != epoch) {
-    return Error{ErrorCode::kConflict,
-                 fmt::format("epoch {} is to begin, but the group is of {}", epoch, group_.epoch)};
-  }
   links_.close();  // nothing of the old epoch comes after this
+  plan::Form group;
   {
     const std::lock_guard lock(mutex_);
+    if (group_.epoch != epoch) {
+      return Error{ErrorCode::kConflict, fmt::format("epoch {} is to begin, but the group is of {}",
+                                                     epoch, group_.epoch)};
+    }
+    if (aborted_) return Error{ErrorCode::kPeerLost, fmt::format("epoch {} was aborted", epoch)};
+    group = group_;
     fault_.reset();
     followers_.assign(group_.size - 1, {});
     issued_ = completed_ = 0;
@@ -27,7 +36,7 @@ Status LockstepRunner::reset(uint32_t epoch) {
   }
   issued_at_.clear();
   Status met = links_.meet(
-      group_,
+      group,
       {.on_frame = [this](uint32_t rank, const plan::Frame& frame) { receive(rank, frame); },
        .on_lost =
            [this](uint32_t rank, const Error& why) {
@@ -72,6 +81,7 @@ Result<engine::StepResult> LockstepRunner::complete() {
 void LockstepRunner::abort() {
   {
     const std::lock_guard lock(mutex_);
+    aborted_ = true;
     note({ErrorCode::kPeerLost, "the step was aborted"});
   }
   local_.abort();

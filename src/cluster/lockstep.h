@@ -39,8 +39,9 @@ class LockstepRunner final : public engine::Runner {
   LockstepRunner(engine::Runner& local, FollowerLinks& links, LockstepOptions options);
   ~LockstepRunner() override;
 
-  /// Who the next reset() is to meet.
-  void prepare(plan::Form group) { group_ = std::move(group); }
+  /// Who the next reset() is to meet. Any thread. An abort() from here on is for this group's
+  /// epoch, also when it comes before reset().
+  void prepare(plan::Form group);
 
   engine::RunnerInfo info() const override { return local_.info(); }
   Status issue(const plan::StepPlan& plan) override;
@@ -71,13 +72,14 @@ class LockstepRunner final : public engine::Runner {
   engine::Runner& local_;
   FollowerLinks& links_;
   const LockstepOptions options_;
-  plan::Form group_;
   std::deque<TimePoint> issued_at_;
   Duration longest_step_{0};
 
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
+  plan::Form group_;
+  bool aborted_ = false;  // the group's epoch
   std::optional<Error> fault_ = Error{ErrorCode::kUnavailable, "no group has formed"};
   std::vector<Follower> followers_;  // by rank - 1
   uint64_t issued_ = 0;

@@ -182,7 +182,6 @@ TEST_CASE("lockstep: what fails on a follower is reported with its rank and sequ
 
 TEST_CASE("lockstep: abort ends a step under way, and a new epoch forms with the same objects") {
   Group group(3);
-  engine::FakeRunner slow({.before_complete = {}});
   auto followers = group.follow(1);
   LockstepRunner runner(*group.fakes[0], *group.links, {});
   runner.prepare(group.form(0, 1));
@@ -193,6 +192,7 @@ TEST_CASE("lockstep: abort ends a step under way, and a new epoch forms with the
   CHECK(runner.reset(2).error().code == ErrorCode::kConflict);  // nobody prepared it
   for (uint32_t epoch = 2; epoch <= 6; ++epoch) {
     CAPTURE(epoch);
+    runner.abort();
     for (auto& follower : followers) follower->abort();
     followers.clear();
     followers = group.follow(epoch);
@@ -200,6 +200,14 @@ TEST_CASE("lockstep: abort ends a step under way, and a new epoch forms with the
     REQUIRE(runner.reset(epoch));
     REQUIRE(run_steps(runner, 0, 20, epoch));
   }
+}
+
+TEST_CASE("lockstep: an abort that comes before the reset of its epoch is not forgotten") {
+  Group group(2);
+  LockstepRunner runner(*group.fakes[0], *group.links, {});
+  runner.prepare(group.form(0));
+  runner.abort();
+  CHECK(runner.reset(1).error() == Error{ErrorCode::kPeerLost, "epoch 1 was aborted"});
 }
 
 TEST_CASE("lockstep: a follower that never comes is named at the deadline") {
