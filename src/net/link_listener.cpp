@@ -72,7 +72,7 @@ class TlsListener final : public LinkListener {
       if (context != used) handshakes_.clear();
       used = context;
       wait(context != nullptr);
-      if (context) accept_all(context);
+      accept_all(context);
       for (auto it = handshakes_.begin(); it != handshakes_.end();) {
         it = advance(*it) ? std::next(it) : handshakes_.erase(it);
       }
@@ -98,8 +98,11 @@ class TlsListener final : public LinkListener {
     if ((fds[0].revents & POLLIN) != 0) wake_.clear();
   }
 
+  /// Nothing when the secret has changed meanwhile: who connects after set_secret() meets the new
+  /// one.
   void accept_all(const std::shared_ptr<TlsContext>& context) {
-    for (;;) {
+    const std::lock_guard lock(mutex_);
+    while (context && context == context_) {
       Fd peer(::accept(socket_.get(), nullptr, nullptr));
       if (!peer) return;
       if (!prepare_socket(peer.get())) continue;
