@@ -3,7 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use tokenizers::pipeline::{EncodeOptions, Override, PipelineToken, PipelineTokenizer};
+use tokenizers::pipeline::{
+    normalize_all, EncodeOptions, Model, Override, PipelinePreTokenizer, PipelineToken,
+    PipelineTokenizer, PreTokenizer, PreTokenizerScratch, Segment, SpecialSegmentIterator,
+};
+use tokenizers::pre_tokenizers::sequence::PipelineSequence;
+use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
+use tokenizers::SplitDelimiterBehavior;
 
 use crate::ffi::Fallible;
 use crate::vocabulary::Vocabulary;
@@ -15,6 +21,8 @@ pub const SPECIAL_AS_TEXT: u32 = 2;
 /// A loaded `tokenizer.json`. Shared by threads.
 pub struct Tokenizer {
     pipeline: PipelineTokenizer,
+    /// Set when the pipeline's own pre-tokenizer has patterns that its reader gave no engine.
+    searching: Option<PipelinePreTokenizer>,
     vocabulary: Vocabulary,
 }
 
@@ -26,8 +34,10 @@ impl Tokenizer {
         tokenizers::canonicalize_value(&mut root)?;
         let canonical = serde_json::to_string(&root)?;
         let pipeline = tokenizers::from_json(&canonical)?;
+        let searching = searching(pipeline.get_pre_tokenizer())?;
         Ok(Arc::new(Tokenizer {
             pipeline,
+            searching,
             vocabulary,
         }))
     }
@@ -44,7 +54,92 @@ impl Tokenizer {
             truncation: Override::Off,
         };
         let mut tokens: Vec<PipelineToken> = Vec::with_capacity(text.len() / 4);
-        self.pipeline.encode_into(text, &options, &mut tokens)?;
+        match &self.searching {
+            None => self.pipeline.encode_into(text, &options, &mut tokens)?,
+            Some(splitter) => {
+                self.encode_searching(text, splitter, &options, &mut tokens)?;
+                if options.add_special_tokens {
+                    let template = &self.pipeline.get_post_processor().single;
+                    let encoding = template.post_process::<true>(tokens, None);
+                    tokens = encoding.ids().to_vec();
+                }
+            }
+        }
         Ok(PipelineToken::cast_slice(&tokens).to_vec())
+    }
+
+    /// The pipeline's steps with another pre-tokenizer.
+    fn encode_searching(
+        &self,
+        text: &str,
+        splitter: &PipelinePreTokenizer,
+        options: &EncodeOptions,
+        tokens: &mut Vec<PipelineToken>,
+    ) -> Fallible<()> {
+        let added = self.pipeline.get_added_vocabulary();
+        let as_text = options.encode_special_tokens;
+        for segment in SpecialSegmentIterator::new(text, added, false, as_text) {
+            let (chunk, offset) = match segment {
+                Segment::SpecialToken(id) => {
+                    tokens.push(id.into());
+                    continue;
+                }
+                Segment::Text { text, input_offset } => (text, input_offset),
+            };
+            let normalized = normalize_all(self.pipeline.get_normalizers(), chunk, offset)?;
+            for segment in SpecialSegmentIterator::new(&normalized, added, true, as_text) {
+                match segment {
+                    Segment::SpecialToken(id) => tokens.push(id.into()),
+                    Segment::Text { text, .. } => self.encode_plain(text, splitter, tokens)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn encode_plain(
+        &self,
+        text: &str,
+        splitter: &PipelinePreTokenizer,
+        tokens: &mut Vec<PipelineToken>,
+    ) -> Fallible<()> {
+        if u32::try_from(text.len()).is_err() {
+            return Err("the text is too long to encode".into());
+        }
+        let mut spans = Vec::new();
+        splitter.pre_tokenize(text, &mut PreTokenizerScratch::default(), &mut spans)?;
+        let model = self.pipeline.get_model();
+        model.tokenize_spans(text, &spans, &mut model.init_scratch(), tokens)?;
+        Ok(())
+    }
+}
+
+/// The same pre-tokenizer with a search engine for each pattern; nothing when none lacks one.
+///
+/// The reader of tokenizers 1.0.0-rc.3 makes every `Split` as if its pattern were one that is
+/// built in; another one then fails on the first text.
+fn searching(splitter: &PipelinePreTokenizer) -> Fallible<Option<PipelinePreTokenizer>> {
+    match splitter {
+        PipelinePreTokenizer::Split(split) => {
+            let isolated = split.behavior == SplitDelimiterBehavior::Isolated && !split.invert;
+            let is_regex = matches!(split.pattern, SplitPattern::Regex(_));
+            if !is_regex || (isolated && split.grammar().is_some()) {
+                return Ok(None);
+            }
+            let made = Split::new(split.pattern.clone(), split.behavior, split.invert)?;
+            Ok(Some(PipelinePreTokenizer::Split(made)))
+        }
+        PipelinePreTokenizer::Sequence(sequence) if !sequence.is_deepseek() => {
+            let mut changed = false;
+            let mut parts = Vec::new();
+            for part in sequence.pre_tokenizers() {
+                let other = searching(part)?;
+                changed |= other.is_some();
+                parts.push(other.unwrap_or_else(|| part.clone()));
+            }
+            let made = PipelinePreTokenizer::Sequence(PipelineSequence::new(parts));
+            Ok(changed.then_some(made))
+        }
+        _ => Ok(None),
     }
 }

@@ -1,6 +1,6 @@
 //! Filters, tests and functions that differ from minijinja's own.
 
-use minijinja::value::{from_args, Kwargs, Rest, Value, ValueKind};
+use minijinja::value::{from_args, Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State};
 
 use crate::python::{self, Dumps};
@@ -17,7 +17,8 @@ pub fn install(environment: &mut Environment<'static>) {
     environment.add_function("dict", dict);
 }
 
-fn tojson(state: &mut State, args: Rest<Value>) -> Result<Value, Error> {
+fn tojson(state: &mut State, args: Rest<ValueOrKwargs>) -> Result<Value, Error> {
+    let args = args.into_values();
     type Parsed = (Value, Option<bool>, Option<Value>, Option<Value>, Kwargs);
     let (value, ascii, indent, separators, kwargs): Parsed = from_args(&args)?;
     let ascii = first(ascii, &kwargs, "ensure_ascii")?.unwrap_or(false);
@@ -69,7 +70,8 @@ fn indent_text(indent: Option<Value>) -> Result<Option<String>, Error> {
     }
 }
 
-fn indent(state: &mut State, args: Rest<Value>) -> Result<String, Error> {
+fn indent(state: &mut State, args: Rest<ValueOrKwargs>) -> Result<String, Error> {
+    let args = args.into_values();
     type Parsed = (Value, Option<Value>, Option<bool>, Option<bool>, Kwargs);
     let (value, width, first_line, blank, kwargs): Parsed = from_args(&args)?;
     let width = first(width, &kwargs, "width")?;
