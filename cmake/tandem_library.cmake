@@ -36,7 +36,12 @@ function(tandem_library name)
   tandem_sanitize(tandem_${name})
   if(ARG_MLX)
     target_link_libraries(tandem_${name} PUBLIC tandem_mlx)
-    target_precompile_headers(tandem_${name} PRIVATE <mlx/mlx.h>)
+    # One precompiled mlx.h serves all folders: it takes minutes on a busy machine.
+    if(name STREQUAL "tensor")
+      target_precompile_headers(tandem_tensor PRIVATE <mlx/mlx.h>)
+    else()
+      target_precompile_headers(tandem_${name} REUSE_FROM tandem_tensor)
+    endif()
   endif()
 
   if(TANDEM_TESTS AND tests)

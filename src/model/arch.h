@@ -1,0 +1,58 @@
+// Families of models: how a config becomes layers.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "kv/cache.h"
+#include "model/config.h"
+#include "tensor/weights.h"
+
+namespace tandem::model {
+
+/// One decoder layer.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+  /// [tokens, hidden] → the same. `kv` is null on a rank without KV heads.
+  virtual tensor::array operator()(const tensor::array& x,
+                                   kv::Layer* kv,
+                                   const tensor::Step& step) const = 0;
+};
+
+/// What a family is made of.
+struct Arch {
+  std::string_view model_type;
+  Result<Config> (*decode)(const nlohmann::json& config);
+  /// Throws LoadFailure.
+  std::unique_ptr<Layer> (*make_layer)(const Config& config,
+                                       const tensor::Weights& w,
+                                       uint32_t index);
+};
+
+/// An Arch whose layers are values of type L: L(config, weights, index), and L(x, kv, step).
+template <class L>
+Arch decoder(std::string_view model_type, Result<Config> (*decode)(const nlohmann::json&)) {
+  struct Held final : Layer {
+    Held(const Config& c, const tensor::Weights& w, uint32_t index) : layer(c, w, index) {}
+    tensor::array operator()(const tensor::array& x,
+                             kv::Layer* kv,
+                             const tensor::Step& step) const override {
+      return layer(x, kv, step);
+    }
+    L layer;
+  };
+  return {model_type, decode,
+          [](const Config& c, const tensor::Weights& w, uint32_t index) -> std::unique_ptr<Layer> {
+            return std::make_unique<Held>(c, w, index);
+          }};
+}
+
+/// All families, sorted by model_type.
+const std::vector<Arch>& archs();
+
+/// kUnsupported, naming what is supported, for an unknown model_type.
+Result<Arch> find_arch(const nlohmann::json& config);
+
+}  // namespace tandem::model

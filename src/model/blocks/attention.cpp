@@ -1,0 +1,52 @@
+#include "model/blocks/attention.h"
+
+#include <cmath>
+
+namespace tandem::model {
+namespace {
+
+topology::Range times(topology::Range heads, uint32_t head_dim) {
+  return {heads.begin * head_dim, heads.end * head_dim};
+}
+
+tensor::AttentionShape shape_of(const Weights& w, const Config& c, uint32_t window) {
+  const topology::Part& part = w.part();
+  return {.heads = part.heads.size(),
+          .kv_heads = part.kv_heads.size(),
+          .head_dim = c.head_dim,
+          .kv_of_head = topology::kv_of_head(w.shape(), part),
+          .scale = static_cast<float>(1.0 / std::sqrt(c.head_dim)),
+          .window = window,
+          .rope = c.rope};
+}
+
+}  // namespace
+
+Attention::Attention(const Weights& w, const Config& c, AttentionOptions options)
+    : context_(w.context()),
+      shape_(shape_of(w, c, options.window)),
+      out_(w / "o_proj", c.hidden, c.heads * c.head_dim, times(w.part().heads, c.head_dim)) {
+  if (shape_.heads == 0) {
+    w.skip();
+    return;
+  }
+  const auto heads = times(w.part().heads, c.head_dim);
+  const auto kv_heads = times(w.part().kv_heads, c.head_dim);
+  qkv_.emplace(
+      std::vector<tensor::MatrixSource>{
+          {w / "q_proj", heads}, {w / "k_proj", kv_heads}, {w / "v_proj", kv_heads}},
+      c.hidden);
+  if (!options.qk_norm) return;
+  q_norm_.emplace(w / "q_norm", *options.qk_norm);
+  k_norm_.emplace(w / "k_norm", *options.qk_norm);
+}
+
+array Attention::operator()(const array& x, kv::Layer* kv, const Step& step) const {
+  if (!qkv_) return out_.zero_part(step.tokens());
+  const auto qkv = (*qkv_)(x);
+  const array q = q_norm_ ? (*q_norm_)(qkv[0]) : qkv[0];
+  const array k = k_norm_ ? (*k_norm_)(qkv[1]) : qkv[1];
+  return out_(kv->attend(q, k, qkv[2], shape_, step, context_));
+}
+
+}  // namespace tandem::model

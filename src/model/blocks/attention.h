@@ -1,0 +1,37 @@
+// Grouped-query attention with rotary positions.
+#pragma once
+
+#include "kv/cache.h"
+#include "model/config.h"
+#include "tensor/linear.h"
+#include "tensor/norm.h"
+
+namespace tandem::model {
+
+using tensor::array;
+using tensor::Step;
+using tensor::Weights;
+
+/// Biases are used where the checkpoint has them.
+struct AttentionOptions {
+  uint32_t window = 0;            // positions a token sees; 0: all
+  std::optional<double> qk_norm;  // eps of an RMS norm of each query and key head
+};
+
+/// Queries and keys in the heads of this rank, their sum over the ranks.
+class Attention {
+ public:
+  Attention(const Weights& w, const Config& config, AttentionOptions options = {});
+
+  /// [tokens, hidden] → the same.
+  array operator()(const array& x, kv::Layer* kv, const Step& step) const;
+
+ private:
+  tensor::Context context_;
+  tensor::AttentionShape shape_;
+  std::optional<tensor::StackedLinear> qkv_;  // absent on a rank without heads
+  std::optional<tensor::RmsNorm> q_norm_, k_norm_;
+  tensor::RowLinear out_;
+};
+
+}  // namespace tandem::model

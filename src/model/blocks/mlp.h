@@ -1,0 +1,23 @@
+// The gated MLP.
+#pragma once
+
+#include "model/config.h"
+#include "tensor/linear.h"
+
+namespace tandem::model {
+
+/// down(silu(gate(x)) * up(x)), its inside cut over the ranks.
+class SwiGlu {
+ public:
+  SwiGlu(const tensor::Weights& w, const Config& config);
+
+  /// [tokens, hidden] → the same.
+  tensor::array operator()(const tensor::array& x) const;
+
+ private:
+  tensor::Context context_;
+  std::optional<tensor::StackedLinear> gate_up_;  // absent on a rank without columns
+  tensor::RowLinear down_;
+};
+
+}  // namespace tandem::model

@@ -1,0 +1,168 @@
+#include "model/config.h"
+
+#include <stdexcept>
+
+namespace tandem::model {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Carries an Error out of nested decoding; caught in decode_llama_config.
+struct Refusal {
+  Error error;
+};
+
+[[noreturn]] void refuse(ErrorCode code, std::string message) {
+  throw Refusal{{code, "config: " + message}};
+}
+
+const Json* find(const Json& json, const char* key) {
+  const auto it = json.find(key);
+  return it == json.end() || it->is_null() ? nullptr : &*it;
+}
+
+uint32_t count(const Json& json,
+               const char* key,
+               std::optional<uint32_t> otherwise = std::nullopt) {
+  const Json* value = find(json, key);
+  if (value == nullptr && otherwise) return *otherwise;
+  if (value == nullptr) refuse(ErrorCode::kCorrupt, fmt::format("{} is missing", key));
+  if (!value->is_number_integer() || *value <= 0 || *value > (1U << 30))
+    refuse(ErrorCode::kCorrupt,
+           fmt::format("{} should be a positive integer, is {}", key, value->dump()));
+  return value->get<uint32_t>();
+}
+
+double real(const Json& json, const char* key, std::optional<double> otherwise = std::nullopt) {
+  const Json* value = find(json, key);
+  if (value == nullptr && otherwise) return *otherwise;
+  if (value == nullptr) refuse(ErrorCode::kCorrupt, fmt::format("{} is missing", key));
+  if (!value->is_number())
+    refuse(ErrorCode::kCorrupt, fmt::format("{} should be a number, is {}", key, value->dump()));
+  return value->get<double>();
+}
+
+bool flag(const Json& json, const char* key, bool otherwise) {
+  const Json* value = find(json, key);
+  if (value == nullptr) return otherwise;
+  if (!value->is_boolean())
+    refuse(ErrorCode::kCorrupt,
+           fmt::format("{} should be true or false, is {}", key, value->dump()));
+  return value->get<bool>();
+}
+
+std::string text(const Json& json, const char* key, const char* otherwise) {
+  const Json* value = find(json, key);
+  if (value == nullptr) return otherwise;
+  if (!value->is_string())
+    refuse(ErrorCode::kCorrupt, fmt::format("{} should be a string, is {}", key, value->dump()));
+  return value->get<std::string>();
+}
+
+tensor::RopeSpec::Kind rope_kind(const std::string& name) {
+  if (name == "default") return tensor::RopeSpec::Kind::kDefault;
+  if (name == "linear") return tensor::RopeSpec::Kind::kLinear;
+  if (name == "llama3") return tensor::RopeSpec::Kind::kLlama3;
+  if (name == "yarn") return tensor::RopeSpec::Kind::kYarn;
+  refuse(ErrorCode::kUnsupported,
+         fmt::format("rope_type {} is not supported; default, linear, llama3 and yarn are", name));
+}
+
+/// rope_theta and rope_scaling, or rope_parameters that hold both (newer checkpoints).
+tensor::RopeSpec decode_rope(const Json& json, const Config& config) {
+  const Json* parameters = find(json, "rope_parameters");
+  const Json* scaling = parameters != nullptr ? parameters : find(json, "rope_scaling");
+  const Json none = Json::object();
+  const Json& s = scaling != nullptr ? *scaling : none;
+  if (!s.is_object()) refuse(ErrorCode::kCorrupt, "rope_scaling should be an object");
+  const double base = real(json, "rope_theta", 10000.0);
+  const double partial = real(s, "partial_rotary_factor", real(json, "partial_rotary_factor", 1.0));
+  tensor::RopeSpec spec;
+  spec.kind = rope_kind(text(s, "rope_type", text(s, "type", "default").c_str()));
+  spec.dims = static_cast<uint32_t>(partial * config.head_dim) / 2 * 2;
+  spec.base = real(s, "rope_theta", base);
+  spec.interleaved = flag(json, "rope_traditional", false);
+  if (spec.kind == tensor::RopeSpec::Kind::kDefault) return spec;
+  spec.factor = real(s, "factor");
+  spec.original_context =
+      real(s, "original_max_position_embeddings",
+           real(json, "original_max_position_embeddings", config.max_positions));
+  spec.low_freq_factor = real(s, "low_freq_factor", 1.0);
+  spec.high_freq_factor = real(s, "high_freq_factor", 4.0);
+  spec.beta_fast = real(s, "beta_fast", 32.0);
+  spec.beta_slow = real(s, "beta_slow", 1.0);
+  spec.mscale = real(s, "mscale", 1.0);
+  spec.mscale_all_dim = real(s, "mscale_all_dim", 0.0);
+  spec.attention_factor = real(s, "attention_factor", 0.0);
+  if (spec.factor <= 0 || spec.original_context <= 0 || spec.base <= 1)
+    refuse(ErrorCode::kCorrupt, "rope_scaling has a factor, context or theta out of range");
+  return spec;
+}
+
+/// Explicit layer_types decide. Without them mistral's window, when it has one, holds for every
+/// layer, and qwen's for the layers from max_window_layers on, when switched on.
+std::vector<uint32_t> decode_windows(const Json& json, const Config& config) {
+  std::vector<uint32_t> out(config.layers, 0);
+  if (const Json* types = find(json, "layer_types")) {
+    if (!types->is_array() || types->size() != config.layers)
+      refuse(ErrorCode::kCorrupt, "layer_types should have one entry for each layer");
+    for (uint32_t i = 0; i < config.layers; ++i) {
+      if ((*types)[i] == "sliding_attention")
+        out[i] = count(json, "sliding_window");
+      else if ((*types)[i] != "full_attention")
+        refuse(ErrorCode::kUnsupported,
+               fmt::format("layer type {} is not supported", (*types)[i].dump()));
+    }
+  } else if (config.model_type == "mistral" && find(json, "sliding_window") != nullptr) {
+    out.assign(config.layers, count(json, "sliding_window"));
+  } else if (flag(json, "use_sliding_window", false)) {
+    const uint32_t first = find(json, "max_window_layers") == nullptr ? 0
+                           : real(json, "max_window_layers") < 1 ? 0
+                                                                 : count(json, "max_window_layers");
+    for (uint32_t i = first; i < config.layers; ++i) out[i] = count(json, "sliding_window");
+  }
+  return out;
+}
+
+void check(const Config& c) {
+  if (c.heads % c.kv_heads != 0)
+    refuse(ErrorCode::kCorrupt,
+           fmt::format("{} attention heads do not share {} KV heads evenly", c.heads, c.kv_heads));
+  if (c.head_dim % 2 != 0)
+    refuse(ErrorCode::kCorrupt, fmt::format("head_dim should be even, is {}", c.head_dim));
+}
+
+Config decode(const Json& json) {
+  Config c;
+  c.model_type = text(json, "model_type", "");
+  c.hidden = count(json, "hidden_size");
+  c.layers = count(json, "num_hidden_layers");
+  c.heads = count(json, "num_attention_heads");
+  c.kv_heads = count(json, "num_key_value_heads", c.heads);
+  c.head_dim = count(json, "head_dim", c.hidden / c.heads);
+  c.mlp = count(json, "intermediate_size");
+  c.vocab = count(json, "vocab_size");
+  c.max_positions = count(json, "max_position_embeddings", 32768);
+  c.rms_eps = real(json, "rms_norm_eps");
+  c.has_tied_head = flag(json, "tie_word_embeddings", c.model_type != "mistral");
+  const std::string activation = text(json, "hidden_act", "silu");
+  if (activation != "silu" && activation != "swish")
+    refuse(ErrorCode::kUnsupported,
+           fmt::format("hidden_act {} is not supported; silu is", activation));
+  check(c);
+  c.rope = std::make_shared<const tensor::Rope>(tensor::make_rope(decode_rope(json, c)));
+  c.windows = decode_windows(json, c);
+  return c;
+}
+
+}  // namespace
+
+Result<Config> decode_llama_config(const Json& json) {
+  try {
+    return decode(json);
+  } catch (const Refusal& refusal) {
+    return refusal.error;
+  }
+}
+
+}  // namespace tandem::model

@@ -1,0 +1,48 @@
+// Hyper-parameters of a decoder, decoded strictly from a checkpoint's config.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "tensor/rope.h"
+#include "topology/placement.h"
+
+namespace tandem::model {
+
+struct Config {
+  std::string model_type;
+  uint32_t hidden = 0;
+  uint32_t layers = 0;
+  uint32_t heads = 0;
+  uint32_t kv_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t mlp = 0;
+  uint32_t vocab = 0;
+  uint32_t max_positions = 0;
+  double rms_eps = 1e-5;
+  bool has_tied_head = false;
+  std::shared_ptr<const tensor::Rope> rope;  // shared: by all layers
+  std::vector<uint32_t> windows;             // a layer's window in positions, 0: all of them
+
+  /// How it can be cut; quant_group comes from the checkpoint.
+  topology::ModelShape shape(uint32_t quant_group = 1) const {
+    return {.layers = layers,
+            .heads = heads,
+            .kv_heads = kv_heads,
+            .head_dim = head_dim,
+            .mlp = mlp,
+            .vocab = vocab,
+            .quant_group = quant_group};
+  }
+};
+
+/// The fields that llama, mistral, qwen2 and qwen3 share. Errors: kCorrupt (missing, of the wrong
+/// type or out of range, by name), kUnsupported (an activation or a rope that is known but not
+/// offered).
+Result<Config> decode_llama_config(const nlohmann::json& json);
+
+}  // namespace tandem::model

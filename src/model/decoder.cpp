@@ -1,0 +1,99 @@
+#include "model/decoder.h"
+
+#include <numeric>
+
+#include "tensor/gather.h"
+
+namespace tandem::model {
+
+using tensor::array;
+using tensor::Weights;
+namespace mx = tensor::mx;
+
+Result<uint32_t> quantization_group(const format::Checkpoint& checkpoint, const Config& config) {
+  uint32_t group = 1;
+  for (uint32_t i = 0; i < config.layers; ++i) {
+    for (const char* leaf : {"self_attn.o_proj", "mlp.down_proj"}) {
+      const auto quantization = checkpoint.quantization(fmt::format("model.layers.{}.{}", i, leaf));
+      if (!quantization) return quantization.error();
+      if (*quantization)
+        group = std::lcm(group, static_cast<uint32_t>((*quantization)->group_size));
+    }
+  }
+  return group;
+}
+
+Result<std::unique_ptr<Decoder>> Decoder::load(std::shared_ptr<const format::Checkpoint> checkpoint,
+                                               const tensor::Context& context,
+                                               const std::vector<topology::Part>& parts,
+                                               uint32_t rank) {
+  const auto arch = find_arch(checkpoint->config());
+  if (!arch) return arch.error();
+  auto config = arch->decode(checkpoint->config());
+  if (!config) return config.error();
+  const Weights w(checkpoint, context, config->shape(), parts[rank]);
+  std::vector<topology::Range> vocab_parts;
+  for (const topology::Part& part : parts) vocab_parts.push_back(part.vocab);
+  try {
+    auto decoder = std::unique_ptr<Decoder>(new Decoder(*arch, *config, w, std::move(vocab_parts)));
+    const Status used = w.check_all_used();
+    if (!used) return used.error();
+    return decoder;
+  } catch (const tensor::LoadFailure& failure) {
+    return failure.error();
+  }
+}
+
+Decoder::Decoder(const Arch& arch,
+                 Config config,
+                 const Weights& w,
+                 std::vector<topology::Range> vocab_parts)
+    : config_(std::move(config)),
+      context_(w.context()),
+      part_(w.part()),
+      vocab_parts_(std::move(vocab_parts)) {
+  const Weights body = w / "model";
+  for (uint32_t i = 0; i < config_.layers; ++i) {
+    if (part_.layers.contains(i))
+      layers_.push_back(arch.make_layer(config_, body / "layers" / i, i));
+    else
+      (body / "layers" / i).skip();
+  }
+  const bool needs_table = part_.has_embedding || (part_.has_head && config_.has_tied_head);
+  if (needs_table)
+    embedding_.emplace(body / "embed_tokens", config_.hidden, part_.vocab);
+  else
+    (body / "embed_tokens").skip();
+  load_head(w);
+  weight_bytes_ = w.bytes();
+}
+
+void Decoder::load_head(const Weights& w) {
+  if (!part_.has_head) {
+    (w / "model" / "norm").skip();
+    (w / "lm_head").skip();
+    return;
+  }
+  norm_.emplace(w / "model" / "norm", config_.rms_eps);
+  if (config_.has_tied_head)
+    (w / "lm_head").skip();  // some exporters keep a copy
+  else
+    head_.emplace(w / "lm_head", config_.hidden, part_.vocab);
+}
+
+array Decoder::run_layers(array x, kv::Cache& cache, const tensor::Step& step) const {
+  for (uint32_t i = 0; i < layers_.size(); ++i)
+    x = (*layers_[i])(x, cache.is_empty() ? nullptr : &cache.layer(i), step);
+  return x;
+}
+
+array Decoder::logits(const array& x, const tensor::Step& step) const {
+  const array last = (*norm_)(tensor::take_rows(context_, x, step.outputs()));
+  const tensor::Embedding& head = head_ ? *head_ : *embedding_;
+  const bool is_split = context_.collective != nullptr;
+  const array part = part_.vocab.empty() ? mx::zeros({last.shape(0), 0}, mx::float32)
+                                         : mx::astype(head.as_head(last), mx::float32);
+  return is_split ? context_.collective->gather_columns(part, vocab_parts_) : part;
+}
+
+}  // namespace tandem::model

@@ -1,0 +1,59 @@
+// A decoder-only language model, or the part of it that one rank holds.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kv/cache.h"
+#include "model/arch.h"
+#include "tensor/embedding.h"
+#include "tensor/norm.h"
+
+namespace tandem::model {
+
+/// Builds the graph of a step; evaluates nothing. Engine thread.
+class Decoder {
+ public:
+  /// Errors: what the checkpoint lacks, or holds and the model does not use, by name.
+  static Result<std::unique_ptr<Decoder>> load(std::shared_ptr<const format::Checkpoint> checkpoint,
+                                               const tensor::Context& context,
+                                               const std::vector<topology::Part>& parts,
+                                               uint32_t rank);
+
+  /// [tokens, hidden]. Requires the part to have the embedding.
+  tensor::array embed(const tensor::Step& step) const { return (*embedding_)(step); }
+
+  /// Runs this rank's layers: [tokens, hidden] → the same.
+  tensor::array run_layers(tensor::array x, kv::Cache& cache, const tensor::Step& step) const;
+
+  /// Logits of the tokens that want them: [outputs, vocab] float32 on rank 0, an empty array on
+  /// ranks that only help. Requires the part to have the head, and a token that wants logits.
+  tensor::array logits(const tensor::array& x, const tensor::Step& step) const;
+
+  const Config& config() const { return config_; }
+  /// Bytes of weights that this rank holds.
+  uint64_t weight_bytes() const { return weight_bytes_; }
+
+ private:
+  Decoder(const Arch& arch,
+          Config config,
+          const tensor::Weights& w,
+          std::vector<topology::Range> vocab_parts);
+  void load_head(const tensor::Weights& w);
+
+  Config config_;
+  tensor::Context context_;
+  topology::Part part_;
+  std::vector<topology::Range> vocab_parts_;
+  std::optional<tensor::Embedding> embedding_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+  std::optional<tensor::RmsNorm> norm_;
+  std::optional<tensor::Embedding> head_;  // absent when tied
+  uint64_t weight_bytes_ = 0;
+};
+
+/// The least common multiple of the quantization groups of a model's row-split matrices: no cut may
+/// fall inside. 1 when nothing is quantized.
+Result<uint32_t> quantization_group(const format::Checkpoint& checkpoint, const Config& config);
+
+}  // namespace tandem::model

@@ -1,0 +1,86 @@
+#include "runner/memory.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace tandem::runner {
+namespace {
+
+using topology::Part;
+
+double fraction(topology::Range range, uint32_t total) {
+  return total == 0 ? 0 : static_cast<double>(range.size()) / total;
+}
+
+/// The share of a tensor that a rank loads, by the module it belongs to.
+double share_of(std::string_view name, const model::Config& c, const Part& part) {
+  const auto is_in = [&](std::string_view module) {
+    return name.find(module) != std::string_view::npos;
+  };
+  if (is_in(".q_proj.") || is_in(".o_proj.")) return fraction(part.heads, c.heads);
+  if (is_in(".k_proj.") || is_in(".v_proj.")) return fraction(part.kv_heads, c.kv_heads);
+  if (is_in(".gate_proj.") || is_in(".up_proj.") || is_in(".down_proj."))
+    return fraction(part.mlp, c.mlp);
+  const bool is_table = is_in("embed_tokens.");
+  const bool is_head = is_in("lm_head.");
+  const bool is_needed = is_table  ? part.has_embedding || (part.has_head && c.has_tied_head)
+                         : is_head ? part.has_head && !c.has_tied_head
+                                   : true;
+  if (!is_needed) return 0;
+  return is_table || is_head ? fraction(part.vocab, c.vocab) : 1;
+}
+
+bool is_other_layer(std::string_view name, const Part& part) {
+  constexpr std::string_view kPrefix = "model.layers.";
+  if (!name.starts_with(kPrefix)) return false;
+  const std::string rest(name.substr(kPrefix.size()));
+  return !part.layers.contains(static_cast<uint32_t>(std::strtoul(rest.c_str(), nullptr, 10)));
+}
+
+uint64_t bytes_of(const format::Tensor& tensor) {
+  uint64_t bytes = format::size_of(tensor.dtype);
+  for (const int64_t n : tensor.shape) bytes *= static_cast<uint64_t>(n);
+  return bytes;
+}
+
+/// Matrices that live at once in a layer, and one row of logits a token at worst.
+uint64_t workspace_of(const model::Config& c, const Part& part, const MemoryAssumptions& a) {
+  const uint64_t attention =
+      uint64_t{c.head_dim} * (2 * part.heads.size() + 2 * part.kv_heads.size());
+  const uint64_t widest = std::max<uint64_t>(attention, uint64_t{3} * part.mlp.size());
+  return a.step_tokens * a.element_bytes * (uint64_t{4} * c.hidden + widest) +
+         uint64_t{64} * sizeof(float) * (part.has_head ? c.vocab : 0);
+}
+
+}  // namespace
+
+Result<MemoryNeed> estimate(const format::Checkpoint& checkpoint,
+                            const model::Config& config,
+                            const Part& part,
+                            const MemoryAssumptions& assumptions) {
+  MemoryNeed need;
+  for (const std::string& name : checkpoint.names()) {
+    if (is_other_layer(name, part)) continue;
+    const auto tensor = checkpoint.describe(name);
+    if (!tensor) return tensor.error();
+    need.weights += static_cast<uint64_t>(static_cast<double>(bytes_of(*tensor)) *
+                                          share_of(name, config, part));
+  }
+  need.workspace = workspace_of(config, part, assumptions);
+  need.page = uint64_t{2} * assumptions.page_tokens * part.kv_heads.size() * config.head_dim *
+              assumptions.element_bytes * part.layers.size();
+  return need;
+}
+
+uint64_t pages_within(uint64_t limit, std::span<const MemoryNeed> ranks) {
+  uint64_t pages = UINT64_MAX;
+  for (const MemoryNeed& need : ranks) {
+    const uint64_t fixed = need.weights + need.workspace;
+    if (fixed >= limit) return 0;
+    if (need.page > 0) pages = std::min(pages, (limit - fixed) / need.page);
+  }
+  return pages;
+}
+
+}  // namespace tandem::runner

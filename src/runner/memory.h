@@ -1,0 +1,33 @@
+// What a rank will hold, known from the checkpoint's header before anything is loaded.
+#pragma once
+
+#include <cstdint>
+
+#include "format/checkpoint.h"
+#include "model/config.h"
+#include "topology/placement.h"
+
+namespace tandem::runner {
+
+struct MemoryNeed {
+  uint64_t weights = 0;    // bytes of this rank's part
+  uint64_t workspace = 0;  // activations of the largest step
+  uint64_t page = 0;       // keys and values of one page in this rank's layers
+};
+
+struct MemoryAssumptions {
+  uint32_t page_tokens = 32;
+  uint32_t step_tokens = 512;  // of the largest step
+  uint32_t element_bytes = 4;  // of activations, keys and values
+};
+
+/// Errors: kCorrupt from the header.
+Result<MemoryNeed> estimate(const format::Checkpoint& checkpoint,
+                            const model::Config& config,
+                            const topology::Part& part,
+                            const MemoryAssumptions& assumptions);
+
+/// The pages that every rank has room for under `limit` bytes each; 0 when some rank has none.
+uint64_t pages_within(uint64_t limit, std::span<const MemoryNeed> ranks);
+
+}  // namespace tandem::runner

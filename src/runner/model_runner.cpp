@@ -1,0 +1,198 @@
+#include "runner/model_runner.h"
+
+#include <algorithm>
+#include <set>
+
+namespace tandem::runner {
+namespace {
+
+constexpr uint64_t kMostPositions = uint64_t{1} << 22;  // slots fit 32 bits with much room
+
+Error invalid(std::string message) { return {ErrorCode::kInvalid, "plan: " + std::move(message)}; }
+
+/// Pages that every rank can hold, or the configured number.
+Result<uint32_t> pages_of(const format::Checkpoint& checkpoint,
+                          const model::Config& config,
+                          const std::vector<topology::Part>& parts,
+                          const ModelOptions& o) {
+  if (o.pages != 0) return o.pages;
+  const auto element =
+      static_cast<uint32_t>(o.path == tensor::Path::kFast ? 4 : tensor::mx::size_of(o.dtype));
+  std::vector<MemoryNeed> needs;
+  for (const topology::Part& part : parts) {
+    const auto need =
+        estimate(checkpoint, config, part, {o.page_tokens, o.max_step_tokens, element});
+    if (!need) return need.error();
+    needs.push_back(*need);
+  }
+  const uint64_t pages =
+      std::min(pages_within(o.memory_limit, needs), kMostPositions / o.page_tokens);
+  if (pages * o.page_tokens < 256) {
+    uint64_t most = 0;
+    for (const MemoryNeed& need : needs) most = std::max(most, need.weights + need.workspace);
+    return Error{
+        ErrorCode::kTooLarge,
+        fmt::format("the model needs {} MB a rank besides its cache, and the limit is {} MB",
+                    most >> 20, o.memory_limit >> 20)};
+  }
+  return static_cast<uint32_t>(pages);
+}
+
+tensor::Step make_step(const plan::StepPlan& plan, uint32_t page_tokens) {
+  std::vector<tensor::StepRow> rows;
+  for (const plan::Row& row : plan.rows)
+    rows.push_back({.start = row.start,
+                    .tokens = row.tokens,
+                    .pages = row.pages,
+                    .logits = row.wants_logits ? tensor::Wanted::kLast : tensor::Wanted::kNone});
+  return {std::move(rows), page_tokens};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ModelRunner>> ModelRunner::load(
+    std::shared_ptr<const format::Checkpoint> checkpoint, ModelOptions options) {
+  if (options.rank >= options.ranks || options.page_tokens == 0)
+    return Error{ErrorCode::kInvalid,
+                 "the rank is not below the number of ranks, or pages hold no tokens"};
+  const auto arch = model::find_arch(checkpoint->config());
+  if (!arch) return arch.error();
+  const auto config = arch->decode(checkpoint->config());
+  if (!config) return config.error();
+  const auto group = model::quantization_group(*checkpoint, *config);
+  if (!group) return group.error();
+  auto parts = topology::place(config->shape(*group), options.split, options.ranks, options.shares);
+  if (!parts) return parts.error();
+  const auto pages = pages_of(*checkpoint, *config, *parts, options);
+  if (!pages) return pages.error();
+  auto stage = Stage::load(checkpoint, *parts, options.rank,
+                           {.path = options.path,
+                            .dtype = options.dtype,
+                            .threads = options.threads,
+                            .page_tokens = options.page_tokens,
+                            .pages = *pages});
+  if (!stage) return stage.error();
+  return std::unique_ptr<ModelRunner>(new ModelRunner(std::move(options), std::move(parts).value(),
+                                                      std::move(stage).value(), *pages));
+}
+
+ModelRunner::ModelRunner(ModelOptions options,
+                         std::vector<topology::Part> parts,
+                         std::unique_ptr<Stage> stage,
+                         uint32_t pages)
+    : options_(std::move(options)), parts_(std::move(parts)), stage_(std::move(stage)) {
+  const uint32_t own = options_.max_context == 0 ? config().max_positions : options_.max_context;
+  info_ = {.vocab = config().vocab,
+           .max_context = std::min(own, pages * options_.page_tokens),
+           .page_tokens = options_.page_tokens,
+           .pages = pages,
+           .depth = options_.split == topology::Split::kPipeline ? options_.ranks : 1};
+}
+
+void ModelRunner::set_transport(std::unique_ptr<comm::Transport> transport) {
+  std::unique_ptr<comm::Transport> old;
+  {
+    const std::lock_guard lock(mutex_);
+    old = std::exchange(transport_, std::move(transport));
+  }
+  stage_->set_transport(transport_.get());
+}
+
+bool ModelRunner::works_ahead() const {
+  return options_.split == topology::Split::kPipeline && options_.rank > 0;
+}
+
+Status ModelRunner::issue(const plan::StepPlan& plan) {
+  if (is_void_ || aborted_)
+    return Error{ErrorCode::kPeerLost, "the epoch is over: reset() begins the next"};
+  const Status fits = check(plan);
+  if (!fits) return fits;
+  ++next_sequence_;
+  issued_.push_back({.plan = plan, .outcome = std::nullopt});
+  if (works_ahead()) issued_.back().outcome = run(plan);
+  return {};
+}
+
+Result<engine::StepResult> ModelRunner::complete() {
+  if (aborted_ || is_void_)
+    return Error{ErrorCode::kPeerLost, "the epoch is over: reset() begins the next"};
+  if (issued_.empty()) return Error{ErrorCode::kInvalid, "no step was issued"};
+  Issued step = std::move(issued_.front());
+  issued_.pop_front();
+  if (!step.outcome) step.outcome = run(step.plan);
+  if (!*step.outcome) {
+    is_void_ = true;
+    issued_.clear();
+    return aborted_ ? Error{ErrorCode::kPeerLost, "aborted"} : step.outcome->error();
+  }
+  return engine::StepResult{.sequence = step.plan.sequence,
+                            .logits = stage_->logits(),
+                            .state_hash = hash_.step(step.plan)};
+}
+
+Status ModelRunner::run(const plan::StepPlan& plan) {
+  if (options_.before_step) options_.before_step();
+  std::vector<uint32_t> from, to;
+  for (const plan::PageCopy& copy : plan.copies) {
+    from.push_back(copy.from);
+    to.push_back(copy.to);
+  }
+  const tensor::Step step = make_step(plan, options_.page_tokens);
+  return stage_->run(step, from, to);
+}
+
+Status ModelRunner::reset(uint32_t epoch) {
+  issued_.clear();
+  stage_->reset();
+  epoch_ = epoch;
+  next_sequence_ = 0;
+  hash_.reset(epoch);
+  aborted_ = false;
+  is_void_ = false;
+  return {};
+}
+
+void ModelRunner::abort() {
+  aborted_ = true;
+  const std::lock_guard lock(mutex_);
+  if (transport_) transport_->abort();
+}
+
+Status ModelRunner::check(const plan::StepPlan& plan) const {
+  if (plan.epoch != epoch_)
+    return invalid(fmt::format("epoch {} came in epoch {}", plan.epoch, epoch_));
+  if (plan.sequence != next_sequence_)
+    return invalid(fmt::format("step {} came where {} was due", plan.sequence, next_sequence_));
+  if (issued_.size() >= info_.depth)
+    return invalid(fmt::format("more than {} steps in flight", info_.depth));
+  for (const plan::PageCopy& copy : plan.copies)
+    if (copy.from >= info_.pages || copy.to >= info_.pages)
+      return invalid(fmt::format("copy of page {} to {} of {}", copy.from, copy.to, info_.pages));
+  std::set<plan::RequestId> requests;
+  for (const plan::Row& row : plan.rows) {
+    if (!requests.insert(row.request).second)
+      return invalid(fmt::format("request {} has two rows", row.request));
+    const Status fits = check_row(row);
+    if (!fits) return fits;
+  }
+  return {};
+}
+
+Status ModelRunner::check_row(const plan::Row& row) const {
+  if (row.tokens.empty()) return invalid(fmt::format("request {} has no tokens", row.request));
+  const uint64_t length = uint64_t{row.start} + row.tokens.size();
+  if (length > info_.max_context)
+    return invalid(
+        fmt::format("request {} has {} positions of {}", row.request, length, info_.max_context));
+  if (row.pages.size() * info_.page_tokens < length)
+    return invalid(fmt::format("request {} has {} pages for {} positions", row.request,
+                               row.pages.size(), length));
+  for (const plan::PageId page : row.pages)
+    if (page >= info_.pages) return invalid(fmt::format("page {} of {}", page, info_.pages));
+  for (const plan::TokenId token : row.tokens)
+    if (token < 0 || static_cast<uint32_t>(token) >= info_.vocab)
+      return invalid(fmt::format("token {} of {}", token, info_.vocab));
+  return {};
+}
+
+}  // namespace tandem::runner

@@ -1,0 +1,95 @@
+// ModelRunner: executes StepPlans with a real model on this rank.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "engine/runner.h"
+#include "plan/state_hash.h"
+#include "runner/memory.h"
+#include "runner/stage.h"
+
+namespace tandem::runner {
+
+struct ModelOptions {
+  tensor::Path path = tensor::Path::kFast;
+  tensor::mx::Dtype dtype = tensor::mx::float32;  // of activations on the plain path
+  uint32_t threads = 1;
+
+  topology::Split split = topology::Split::kTensor;
+  uint32_t rank = 0;
+  uint32_t ranks = 1;
+  std::vector<double> shares = {};  // one a rank; empty: equal ones
+
+  uint32_t page_tokens = 32;
+  uint32_t pages = 0;              // 0: as many as fit under memory_limit, equal on every rank
+  uint64_t memory_limit = 0;       // bytes a rank may use, the same number on every rank
+  uint32_t max_context = 0;        // 0: the model's own
+  uint32_t max_step_tokens = 512;  // the largest step, for the workspace
+
+  /// Called before each step's layers run; tests delay a stage here.
+  std::function<void()> before_step = {};
+};
+
+/// The local Runner of every rank. A lone rank and ranks of a tensor split run a step in
+/// complete(); stages of a pipeline but the last run it in issue(), so that they work ahead while
+/// rank 0 finishes older steps.
+class ModelRunner final : public engine::Runner {
+ public:
+  /// Errors: what the checkpoint or the split does not allow; kTooLarge when the model does not fit
+  /// the limit.
+  static Result<std::unique_ptr<ModelRunner>> load(
+      std::shared_ptr<const format::Checkpoint> checkpoint, ModelOptions options);
+
+  /// The group of the epoch that the next reset() begins. Requires this rank and number of ranks.
+  void set_transport(std::unique_ptr<comm::Transport> transport);
+
+  engine::RunnerInfo info() const override { return info_; }
+  Status issue(const plan::StepPlan& plan) override;
+  Result<engine::StepResult> complete() override;
+  Status reset(uint32_t epoch) override;
+  void abort() override;
+
+  const model::Config& config() const { return stage_->config(); }
+  const std::vector<topology::Part>& parts() const { return parts_; }
+  /// Bytes that this rank holds.
+  uint64_t weight_bytes() const { return stage_->weight_bytes(); }
+  uint64_t cache_bytes() const { return stage_->cache_bytes(); }
+
+ private:
+  struct Issued {
+    plan::StepPlan plan;
+    std::optional<Status> outcome;  // set when it has run
+  };
+
+  ModelRunner(ModelOptions options,
+              std::vector<topology::Part> parts,
+              std::unique_ptr<Stage> stage,
+              uint32_t pages);
+
+  Status check(const plan::StepPlan& plan) const;
+  Status check_row(const plan::Row& row) const;
+  Status run(const plan::StepPlan& plan);
+  bool works_ahead() const;
+
+  const ModelOptions options_;
+  const std::vector<topology::Part> parts_;
+  engine::RunnerInfo info_;
+  std::unique_ptr<Stage> stage_;
+
+  uint32_t epoch_ = 0;
+  uint64_t next_sequence_ = 0;
+  std::deque<Issued> issued_;
+  plan::StateHash hash_;
+  bool is_void_ = false;  // a step failed: only reset() helps
+
+  std::mutex mutex_;  // guards the pointer, which abort() reads from any thread
+  std::unique_ptr<comm::Transport> transport_;
+  std::atomic<bool> aborted_ = false;
+};
+
+}  // namespace tandem::runner

@@ -1,0 +1,136 @@
+#include "runner/stage.h"
+
+#include <exception>
+
+#include "tensor/evaluator.h"
+
+namespace tandem::runner {
+
+using tensor::array;
+namespace mx = tensor::mx;
+
+namespace {
+
+void check(const Status& status) {
+  if (!status) throw tensor::CommFailure(status.error());
+}
+
+tensor::Context make_context(const topology::Part& part, const StageOptions& o) {
+  tensor::Context context{
+      .path = o.path, .dtype = o.dtype, .workers = nullptr, .collective = nullptr};
+  if (context.is_fast()) {
+    context.dtype = mx::float32;
+    context.workers = std::make_shared<kernels::WorkerPool>(std::max(o.threads, 1U));
+  }
+  if (part.split == topology::Split::kTensor && part.ranks > 1)
+    context.collective = std::make_shared<tensor::Collective>(part.rank, part.ranks);
+  return context;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Stage>> Stage::load(std::shared_ptr<const format::Checkpoint> checkpoint,
+                                           const std::vector<topology::Part>& parts,
+                                           uint32_t rank,
+                                           const StageOptions& options) {
+  if (options.path == tensor::Path::kFast && mx::default_device() != mx::Device::cpu)
+    return Error{ErrorCode::kUnsupported,
+                 "the fast path of this build runs on the CPU only; choose the plain path"};
+  try {
+    const tensor::Context context = make_context(parts[rank], options);
+    auto decoder = model::Decoder::load(std::move(checkpoint), context, parts, rank);
+    if (!decoder) return decoder.error();
+    return std::unique_ptr<Stage>(
+        new Stage(std::move(decoder).value(), context, parts[rank], options));
+  } catch (const std::exception& failure) {
+    return Error{ErrorCode::kInternal, fmt::format("loading failed: {}", failure.what())};
+  }
+}
+
+Stage::Stage(std::unique_ptr<model::Decoder> decoder,
+             tensor::Context context,
+             topology::Part part,
+             const StageOptions& o)
+    : decoder_(std::move(decoder)), context_(std::move(context)), part_(part) {
+  const tensor::PoolShape shape = {.pages = o.pages,
+                                   .page_tokens = o.page_tokens,
+                                   .kv_heads = part.kv_heads.size(),
+                                   .head_dim = config().head_dim};
+  cache_ = std::make_unique<kv::Cache>(part.layers.size(), shape, context_);
+}
+
+void Stage::set_transport(comm::Transport* transport) {
+  transport_ = transport;
+  if (context_.collective) context_.collective->set_transport(transport);
+}
+
+uint64_t Stage::cache_bytes() const {
+  return cache_->shape().pages *
+         kv::Cache::page_bytes(part_.layers.size(), cache_->shape(), context_.dtype);
+}
+
+Status Stage::run(const tensor::Step& step,
+                  std::span<const uint32_t> from,
+                  std::span<const uint32_t> to) {
+  logits_.clear();
+  try {
+    cache_->copy(from, to);
+    if (step.tokens() > 0)
+      run_rows(step);
+    else
+      for (const array& order : cache_->orders()) finish(order);
+    return {};
+  } catch (const tensor::CommFailure& failure) {
+    return failure.error();
+  } catch (const std::exception& failure) {
+    return Error{ErrorCode::kInternal, fmt::format("the step failed: {}", failure.what())};
+  }
+}
+
+void Stage::run_rows(const tensor::Step& step) {
+  const array hidden = decoder_->run_layers(input(step), *cache_, step);
+  if (!part_.has_head) {
+    const array out = mx::astype(hidden, mx::float32);
+    finish(out);
+    return send(out);
+  }
+  if (step.outputs().empty()) return finish(hidden);
+  const array logits = decoder_->logits(hidden, step);
+  finish(logits);
+  if (part_.rank == 0) keep_logits(logits);
+}
+
+array Stage::input(const tensor::Step& step) {
+  if (part_.has_embedding) return decoder_->embed(step);
+  if (transport_ == nullptr)
+    throw tensor::CommFailure({ErrorCode::kPeerLost, "no transport: the epoch has not begun"});
+  const mx::Shape shape = {static_cast<int>(step.tokens()), static_cast<int>(config().hidden)};
+  std::vector<float> received(step.tokens() * config().hidden);
+  check(transport_->recv(std::as_writable_bytes(std::span(received)), part_.rank + 1));
+  return mx::astype(array(received.begin(), shape), context_.dtype);
+}
+
+/// Evaluates everything that the step has built: the root, and what the next step's pools wait for.
+void Stage::finish(const array& root) {
+  if (context_.is_fast() || (context_.collective && mx::default_device() == mx::Device::cpu)) {
+    tensor::run_graph(root);
+    if (context_.is_fast()) return;
+  }
+  std::vector<array> all = cache_->orders();
+  all.push_back(root);
+  mx::eval(std::move(all));
+}
+
+void Stage::send(const array& hidden) {
+  if (transport_ == nullptr)
+    throw tensor::CommFailure({ErrorCode::kPeerLost, "no transport: the epoch has not begun"});
+  const std::span values(hidden.data<float>(), hidden.size());
+  check(transport_->send(std::as_bytes(values), part_.rank - 1));
+}
+
+void Stage::keep_logits(const array& logits) {
+  const float* values = logits.data<float>();
+  logits_.assign(values, values + logits.size());
+}
+
+}  // namespace tandem::runner

@@ -1,0 +1,71 @@
+// One rank's part of a model with its cache and its place among the ranks: runs a step from its
+// inputs to what the next rank or the sampler needs.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/transport.h"
+#include "model/decoder.h"
+
+namespace tandem::runner {
+
+/// How a model is run.
+struct StageOptions {
+  tensor::Path path = tensor::Path::kFast;
+  tensor::mx::Dtype dtype = tensor::mx::float32;  // of activations, keys and values; kFast: float32
+  uint32_t threads = 1;                           // of the fast path
+  uint32_t page_tokens = 32;
+  uint32_t pages = 64;
+};
+
+/// Engine thread, but where said otherwise.
+class Stage {
+ public:
+  static Result<std::unique_ptr<Stage>> load(std::shared_ptr<const format::Checkpoint> checkpoint,
+                                             const std::vector<topology::Part>& parts,
+                                             uint32_t rank,
+                                             const StageOptions& options);
+
+  /// Borrowed; null when the epoch is over. Requires one for more than one rank.
+  void set_transport(comm::Transport* transport);
+
+  /// Drops what a failed step left behind. Page contents are undefined afterwards.
+  void reset() { cache_->forget_pending(); }
+
+  /// Copies pages, then runs the rows. A pipeline stage receives its input from the stage before
+  /// and sends its output to the one after. Errors: kPeerLost, kDeadline, kCorrupt from the
+  /// transport; kInternal from MLX.
+  Status run(const tensor::Step& step,
+             std::span<const uint32_t> from,
+             std::span<const uint32_t> to);
+
+  /// Of the last run on rank 0: [tokens that wanted logits, vocab].
+  std::span<const float> logits() const { return logits_; }
+
+  const model::Config& config() const { return decoder_->config(); }
+  uint64_t weight_bytes() const { return decoder_->weight_bytes(); }
+  uint64_t cache_bytes() const;
+
+ private:
+  Stage(std::unique_ptr<model::Decoder> decoder,
+        tensor::Context context,
+        topology::Part part,
+        const StageOptions& o);
+
+  void run_rows(const tensor::Step& step);
+  tensor::array input(const tensor::Step& step);
+  void finish(const tensor::array& root);
+  void send(const tensor::array& hidden);
+  void keep_logits(const tensor::array& logits);
+
+  std::unique_ptr<model::Decoder> decoder_;
+  tensor::Context context_;
+  topology::Part part_;
+  std::unique_ptr<kv::Cache> cache_;
+  comm::Transport* transport_ = nullptr;
+  std::vector<float> logits_;
+};
+
+}  // namespace tandem::runner

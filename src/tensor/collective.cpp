@@ -1,0 +1,83 @@
+#include "tensor/collective.h"
+
+#include <cstring>
+
+namespace tandem::tensor {
+namespace {
+
+void check(const Status& status) {
+  if (!status) throw CommFailure(status.error());
+}
+
+comm::Dtype comm_dtype(mx::Dtype dtype) {
+  if (dtype == mx::float32) return comm::Dtype::kFloat32;
+  if (dtype == mx::bfloat16) return comm::Dtype::kBfloat16;
+  if (dtype == mx::float16) return comm::Dtype::kFloat16;
+  throw std::invalid_argument("[all_sum] expected a floating-point array");
+}
+
+/// Copies `rows` rows of `width` floats into columns [at, at + width) of a matrix.
+void put_columns(
+    float* matrix, size_t stride, size_t at, const float* part, size_t rows, size_t width) {
+  for (size_t r = 0; r < rows; ++r)
+    std::memcpy(matrix + r * stride + at, part + r * width, width * sizeof(float));
+}
+
+void receive_columns(comm::Transport& transport,
+                     const std::vector<topology::Range>& columns,
+                     const array& own,
+                     array& out) {
+  const auto rows = static_cast<size_t>(out.shape(0));
+  const auto stride = static_cast<size_t>(out.shape(1));
+  float* to = out.data<float>();
+  put_columns(to, stride, columns[0].begin, own.data<float>(), rows, columns[0].size());
+  std::vector<float> part;
+  for (uint32_t r = 1; r < columns.size(); ++r) {
+    part.resize(rows * columns[r].size());
+    if (part.empty()) continue;
+    check(transport.recv(std::as_writable_bytes(std::span(part)), r));
+    put_columns(to, stride, columns[r].begin, part.data(), rows, columns[r].size());
+  }
+}
+
+}  // namespace
+
+void Collective::set_transport(comm::Transport* transport) {
+  TANDEM_CHECK(transport == nullptr || (transport->rank() == rank_ && transport->size() == size_),
+               "the transport's place in its group does not fit the model's part");
+  transport_ = transport;
+}
+
+comm::Transport& Collective::transport() const {
+  if (transport_ == nullptr)
+    throw CommFailure({ErrorCode::kPeerLost, "no transport: the epoch has not begun"});
+  return *transport_;
+}
+
+array Collective::all_sum(const array& x) const {
+  const array in = mx::default_device() == mx::Device::cpu ? x : mx::contiguous(x);
+  return cpu_op("AllSum", in.shape(), in.dtype(), {in}, [this](const auto& inputs, auto& outputs) {
+    const array& from = inputs[0];
+    if (!from.flags().row_contiguous)
+      throw std::invalid_argument("[all_sum] expected a contiguous array");
+    allocate(outputs[0]);
+    auto* data = outputs[0].template data<std::byte>();
+    std::memcpy(data, from.data<std::byte>(), from.nbytes());
+    check(transport().all_sum(data, from.size(), comm_dtype(from.dtype())));
+  });
+}
+
+array Collective::gather_columns(const array& x,
+                                 const std::vector<topology::Range>& columns) const {
+  const int width = rank_ == 0 ? static_cast<int>(columns.back().end) : 0;
+  return cpu_op("GatherColumns", {x.shape(0), width}, mx::float32, {x},
+                [this, columns](const auto& inputs, auto& outputs) {
+                  allocate(outputs[0]);
+                  if (rank_ == 0)
+                    return receive_columns(transport(), columns, inputs[0], outputs[0]);
+                  const std::span part(inputs[0].template data<float>(), inputs[0].size());
+                  if (!part.empty()) check(transport().send(std::as_bytes(part), 0));
+                });
+}
+
+}  // namespace tandem::tensor

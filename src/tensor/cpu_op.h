@@ -1,0 +1,66 @@
+// CPU kernels of ours as nodes of an MLX graph.
+#pragma once
+
+#include <mlx/mlx.h>
+#include <mlx/primitives.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace tandem::tensor {
+
+namespace mx = mlx::core;
+using mx::array;
+
+/// Computes outputs from inputs that are available, on the calling thread. It gives every output
+/// its data: allocate(), or a view of another array's buffer.
+using CpuFunction =
+    std::function<void(const std::vector<array>& inputs, std::vector<array>& outputs)>;
+
+/// A node that runs a CpuFunction. Our evaluator (evaluator.h) calls it directly; mx::eval works
+/// too.
+class CpuOp final : public mx::Primitive {
+ public:
+  CpuOp(mx::Stream stream, const char* name, CpuFunction function)
+      : Primitive(stream), name_(name), function_(std::move(function)) {}
+
+  void run(const std::vector<array>& inputs, std::vector<array>& outputs) const {
+    function_(inputs, outputs);
+  }
+
+  void eval_cpu(const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  void eval_gpu(const std::vector<array>& inputs, std::vector<array>& outputs) override;
+  const char* name() const override { return name_; }
+
+ private:
+  const char* name_;
+  CpuFunction function_;
+};
+
+/// One node with one output.
+array cpu_op(const char* name,
+             mx::Shape shape,
+             mx::Dtype dtype,
+             std::vector<array> inputs,
+             CpuFunction function);
+
+/// One node with several outputs, all of one type.
+std::vector<array> cpu_ops(const char* name,
+                           std::vector<mx::Shape> shapes,
+                           mx::Dtype dtype,
+                           std::vector<array> inputs,
+                           CpuFunction function);
+
+/// Gives an output of a CpuFunction row-major memory of its own, content undefined.
+void allocate(array& out);
+
+/// Makes an output a [rows, width] view of a float32 buffer whose rows lie `stride` apart, from
+/// `offset` on.
+void view_columns(array& out, const array& buffer, int64_t stride, int64_t offset);
+
+/// Floats from row to row of a matrix whose rows are contiguous. Throws std::invalid_argument for
+/// others.
+size_t row_stride(const array& matrix);
+
+}  // namespace tandem::tensor

@@ -1,0 +1,28 @@
+// Token embeddings, and the head that turns hidden states into logits.
+#pragma once
+
+#include "tensor/matrix.h"
+
+namespace tandem::tensor {
+
+/// A table [vocab, hidden] cut by rows over the ranks; a tied one is also the head.
+class Embedding {
+ public:
+  Embedding(const Weights& module, uint32_t hidden, topology::Range rows);
+
+  /// [tokens, hidden]. Each rank gives its own rows and zeros for others; their sum is exact.
+  array operator()(const Step& step) const;
+
+  /// Logits of this rank's rows, [tokens, rows].
+  array as_head(const array& x) const { return matrix_->multiply(x).front(); }
+
+ private:
+  array masked(const array& rows, std::vector<float> keep) const;
+
+  Context context_;
+  uint32_t hidden_;
+  topology::Range rows_;
+  std::optional<Matrix> matrix_;  // absent on a rank without rows
+};
+
+}  // namespace tandem::tensor

@@ -1,0 +1,35 @@
+#include "tensor/linear.h"
+
+namespace tandem::tensor {
+
+RowLinear::RowLinear(const Weights& module,
+                     uint32_t outputs,
+                     uint32_t inputs,
+                     topology::Range columns)
+    : context_(module.context()), outputs_(outputs) {
+  if (columns.empty())
+    module.skip();
+  else
+    matrix_.emplace(std::vector<MatrixSource>{{module, {0, outputs}}}, inputs, columns,
+                    context_.collective == nullptr);
+  if (context_.collective && module.has("bias")) {
+    const auto bias = module.vector("bias");
+    bias_ = mx::astype(array(bias.begin(), {1, static_cast<int>(outputs)}), context_.dtype);
+    bias_->eval();
+  }
+}
+
+array RowLinear::operator()(const array& x) const {
+  const array part = matrix_->multiply(x).front();
+  const array sum = all_sum(context_, part);
+  return bias_ ? mx::add(sum, *bias_) : sum;
+}
+
+array RowLinear::zero_part(size_t tokens) const {
+  array zeros = mx::zeros({static_cast<int>(tokens), static_cast<int>(outputs_)}, context_.dtype);
+  zeros.eval();
+  const array sum = all_sum(context_, zeros);
+  return bias_ ? mx::add(sum, *bias_) : sum;
+}
+
+}  // namespace tandem::tensor

@@ -1,0 +1,147 @@
+#include "tensor/matrix.h"
+
+#include <cstring>
+#include <numeric>
+
+#include "kernels/matmul.h"
+#include "tensor/dtype.h"
+
+namespace tandem::tensor {
+namespace {
+
+using topology::Range;
+
+Error misfit(const Weights& module, std::string what) {
+  return {ErrorCode::kCorrupt, fmt::format("{}: {}", module.path(), what)};
+}
+
+/// Columns [begin, end) of a row-major matrix as an array of its own on the default device.
+array copy_columns(const format::Tensor& t, size_t begin, size_t end) {
+  const auto rows = static_cast<size_t>(t.shape[0]);
+  const size_t size = format::size_of(t.dtype);
+  const size_t stride = t.bytes.size() / rows;
+  const size_t width = (end - begin) * size;
+  std::vector<std::byte> copy(rows * width);
+  for (size_t r = 0; r < rows; ++r)
+    std::memcpy(copy.data() + r * width, t.bytes.data() + r * stride + begin * size, width);
+  const mx::Shape shape = {static_cast<int>(rows), static_cast<int>(end - begin)};
+  array host(copy.data(), shape, mlx_dtype(t.dtype), [](void*) {});
+  if (mx::default_device() == mx::Device::cpu) return host;
+  array device = mx::copy(host);  // out of managed memory
+  mx::eval(device);
+  return device;
+}
+
+array as_type(const array& x, mx::Dtype dtype) {
+  if (x.dtype() == dtype) return x;
+  array out = mx::astype(x, dtype);
+  mx::eval(out);
+  return out;
+}
+
+void check_width(const Weights& module, const format::Tensor& weight, uint32_t inputs, int bits) {
+  const auto stored = static_cast<int64_t>(
+      bits == 0 ? inputs : uint64_t{inputs} * static_cast<uint64_t>(bits) / 32);
+  if (weight.shape.size() != 2 || weight.shape[1] != stored)
+    throw LoadFailure(misfit(module, fmt::format("the matrix does not have {} columns", inputs)));
+}
+
+void check_cut(const Weights& module, Range columns, int group) {
+  const auto g = static_cast<uint32_t>(group);
+  if (columns.begin % g != 0 || columns.end % g != 0)
+    throw LoadFailure(
+        {ErrorCode::kInvalid, fmt::format("{}: columns {} to {} cut a quantization group of {}",
+                                          module.path(), columns.begin, columns.end, group)});
+}
+
+}  // namespace
+
+Matrix::Matrix(const std::vector<MatrixSource>& sources,
+               uint32_t inputs,
+               Range columns,
+               bool with_bias)
+    : context_(sources.front().module.context()), columns_(columns.size()) {
+  for (const MatrixSource& s : sources) {
+    widths_.push_back(s.rows.size());
+    const auto quantization = s.module.quantization();
+    check_width(s.module, s.module.raw("weight", Range{s.rows.begin, s.rows.begin}), inputs,
+                quantization ? quantization->bits : 0);
+    if (quantization) check_cut(s.module, columns, quantization->group_size);
+    if (!context_.is_fast()) load_plain(s, columns, with_bias);
+  }
+  if (context_.is_fast()) load_packed(sources, columns);
+  const bool any_bias =
+      with_bias && std::ranges::any_of(sources, [](const auto& s) { return s.module.has("bias"); });
+  if (!context_.is_fast() || !any_bias) return;
+  auto bias = std::make_shared<std::vector<float>>();
+  for (const MatrixSource& s : sources) {
+    const auto part =
+        s.module.has("bias") ? s.module.vector("bias", s.rows) : std::vector<float>(s.rows.size());
+    bias->insert(bias->end(), part.begin(), part.end());
+  }
+  bias_ = std::move(bias);
+}
+
+void Matrix::load_plain(const MatrixSource& s, Range columns, bool with_bias) {
+  const auto weight = s.module.raw("weight", s.rows);
+  const auto quantization = s.module.quantization();
+  const auto stored = [&](size_t column) {
+    return quantization ? column * static_cast<size_t>(quantization->bits) / 32 : column;
+  };
+  Plain out{.weight = copy_columns(weight, stored(columns.begin), stored(columns.end))};
+  if (quantization) {
+    out.bits = quantization->bits;
+    out.group = quantization->group_size;
+    const auto group = static_cast<size_t>(out.group);
+    const auto load = [&](const char* leaf) {
+      const auto part =
+          copy_columns(s.module.raw(leaf, s.rows), columns.begin / group, columns.end / group);
+      return as_type(part, context_.dtype);
+    };
+    out.scales = load("scales");
+    out.biases = load("biases");
+    s.module.count_bytes(out.scales->nbytes() * 2);
+  } else {
+    out.weight = as_type(out.weight, context_.dtype);
+  }
+  s.module.count_bytes(out.weight.nbytes());
+  if (with_bias && s.module.has("bias")) {
+    const auto bias = s.module.vector("bias", s.rows);
+    out.bias = as_type(array(bias.begin(), {static_cast<int>(bias.size())}), context_.dtype);
+  }
+  plain_.push_back(std::move(out));
+}
+
+array Matrix::Plain::multiply(const array& x) const {
+  const array y = scales ? mx::quantized_matmul(x, weight, *scales, biases, true, group, bits)
+                         : mx::matmul(x, mx::transpose(weight));
+  return bias ? mx::add(y, *bias) : y;
+}
+
+std::vector<array> Matrix::multiply(const array& x) const {
+  if (context_.is_fast()) return multiply_packed(x);
+  std::vector<array> out;
+  for (const Plain& p : plain_) out.push_back(p.multiply(x));
+  return out;
+}
+
+array Matrix::gather(std::vector<uint32_t> ids) const {
+  const auto count = static_cast<int>(ids.size());
+  if (context_.is_fast()) {
+    return cpu_op("GatherRows", {count, static_cast<int>(columns_)}, mx::float32, {},
+                  [matrix = packed_.front().matrix, workers = context_.workers,
+                   rows = std::move(ids)](const auto&, auto& outputs) {
+                    allocate(outputs[0]);
+                    kernels::gather_rows(*workers, *matrix, rows.data(), rows.size(),
+                                         outputs[0].template data<float>());
+                  });
+  }
+  const array index(ids.begin(), {count});
+  const Plain& p = plain_.front();
+  const array rows = mx::take(p.weight, index, 0);
+  if (!p.scales) return rows;
+  return mx::dequantize(rows, mx::take(*p.scales, index, 0), mx::take(*p.biases, index, 0), p.group,
+                        p.bits);
+}
+
+}  // namespace tandem::tensor

@@ -1,0 +1,65 @@
+// Weight matrices, dense or quantized, whole or the part that this rank holds.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/packed_matrix.h"
+#include "tensor/step.h"
+#include "tensor/weights.h"
+
+namespace tandem::tensor {
+
+/// Where one part of a stacked matrix comes from.
+struct MatrixSource {
+  Weights module;        // holds weight, and scales and biases when quantized; bias when it has one
+  topology::Range rows;  // of the whole matrix
+};
+
+/// One or more matrices with the same inputs, multiplied together.
+class Matrix {
+ public:
+  /// Loads rows of each source and columns `columns` of them all; a bias only with `with_bias`.
+  /// Throws LoadFailure (missing, not of `inputs` columns, cut inside a quantization group).
+  Matrix(const std::vector<MatrixSource>& sources,
+         uint32_t inputs,
+         topology::Range columns,
+         bool with_bias);
+
+  /// [tokens, columns] → one [tokens, rows of the source] for each source, plus its bias.
+  std::vector<array> multiply(const array& x) const;
+
+  /// Rows `ids` (below the first source's row count) as [ids, columns]. One source only.
+  array gather(std::vector<uint32_t> ids) const;
+
+ private:
+  /// A source as plain MLX arrays.
+  struct Plain {
+    array weight;
+    std::optional<array> scales = {}, biases = {};
+    std::optional<array> bias = {};
+    int bits = 0;
+    int group = 0;
+
+    array multiply(const array& x) const;
+  };
+  /// Sources that share a layout, packed together.
+  struct Packed {
+    std::shared_ptr<const kernels::PackedMatrix> matrix;  // shared: with the graph's nodes
+    size_t at = 0;                                        // its first output among all
+  };
+
+  void load_plain(const MatrixSource& source, topology::Range columns, bool with_bias);
+  void load_packed(const std::vector<MatrixSource>& sources, topology::Range columns);
+  std::vector<array> multiply_packed(const array& x) const;
+
+  Context context_;
+  uint32_t columns_ = 0;
+  std::vector<uint32_t> widths_;  // outputs of each source
+  std::vector<Plain> plain_;
+  std::vector<Packed> packed_;
+  std::shared_ptr<const std::vector<float>>
+      bias_;  // of all outputs, packed only; shared: with nodes
+};
+
+}  // namespace tandem::tensor

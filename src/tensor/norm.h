@@ -1,0 +1,25 @@
+// RMS normalisation.
+#pragma once
+
+#include "tensor/weights.h"
+
+namespace tandem::tensor {
+
+/// x / rms(x) * weight over runs as wide as the weight: a whole row, or each head of it.
+class RmsNorm {
+ public:
+  RmsNorm(const Weights& module, double eps);
+
+  /// [tokens, n * width] → the same.
+  array operator()(const array& x) const;
+
+ private:
+  array run_fast(const array& x) const;
+
+  Context context_;
+  float eps_;
+  std::shared_ptr<const std::vector<float>> weight_;  // shared: with the graph's nodes
+  array plain_weight_;
+};
+
+}  // namespace tandem::tensor

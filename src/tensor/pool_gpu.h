@@ -1,0 +1,15 @@
+// In-place writes of pools on GPUs, through MLX's custom kernels.
+#pragma once
+
+#include "tensor/pool.h"
+
+namespace tandem::tensor {
+
+/// As write(): copies rows to their slots and returns the new order. k and v are [tokens, kv_heads
+/// * head_dim] of any type, converted to the pool's.
+array write_on_gpu(const Pool& pool, const array& k, const array& v, const array& slots);
+
+/// As copy_pages().
+array copy_on_gpu(const Pool& pool, std::span<const uint32_t> from, std::span<const uint32_t> to);
+
+}  // namespace tandem::tensor

@@ -1,0 +1,64 @@
+// One step's ragged batch, as operations see it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "kernels/attention.h"
+#include "tensor/context.h"
+#include "tensor/rope.h"
+
+namespace tandem::tensor {
+
+/// Which tokens of a row need logits.
+enum class Wanted : uint8_t { kNone, kLast, kAll };
+
+/// A run of new tokens of one request.
+struct StepRow {
+  uint32_t start = 0;  // position of its first token
+  std::vector<int32_t> tokens;
+  std::vector<uint32_t> pages;  // covers positions [0, start + tokens.size())
+  Wanted logits = Wanted::kNone;
+};
+
+/// Flat lists over all tokens, made once a step. Engine thread; outlives the evaluation of its
+/// graph.
+class Step {
+ public:
+  Step(std::vector<StepRow> rows, uint32_t page_tokens);
+
+  uint32_t page_tokens() const { return page_tokens_; }
+  size_t tokens() const { return ids_.size(); }
+  const std::vector<StepRow>& rows() const { return rows_; }
+  const std::vector<kernels::AttentionRow>& spans() const { return spans_; }  // one a row
+  const std::vector<uint32_t>& ids() const { return ids_; }
+  const std::vector<uint32_t>& positions() const { return positions_; }
+  const std::vector<uint32_t>& slots() const { return slots_; }  // page * page_tokens + offset
+  const std::vector<uint32_t>& outputs() const {
+    return outputs_;
+  }  // tokens whose logits are wanted
+
+  /// Cosines and sines for each token; computed at the first call, by every later layer reused.
+  const RopeTable& rope_table(const Rope& rope) const;
+  /// The same as arrays [tokens, 1, pairs], and slots and ids as [tokens] uint32 arrays.
+  const std::pair<array, array>& rope_arrays(const Rope& rope) const;
+  const array& slot_array() const;
+
+ private:
+  void add_row(const StepRow& row);
+
+  std::vector<StepRow> rows_;
+  uint32_t page_tokens_;
+  std::vector<kernels::AttentionRow> spans_;
+  std::vector<uint32_t> ids_;
+  std::vector<uint32_t> positions_;
+  std::vector<uint32_t> slots_;
+  std::vector<uint32_t> outputs_;
+  mutable std::map<const Rope*, RopeTable> rope_tables_;
+  mutable std::map<const Rope*, std::pair<array, array>> rope_arrays_;
+  mutable std::optional<array> slot_array_;
+};
+
+}  // namespace tandem::tensor

@@ -1,0 +1,216 @@
+// Compares our logits with those of mlx-lm for tiny checkpoints (see update.sh), on both paths.
+// Usage: golden_test --checkpoints=DIR --logits=DIR
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <random>
+
+#include "format/safetensors.h"
+#include "runner/stage.h"
+
+namespace tandem {
+namespace {
+
+std::filesystem::path checkpoints_folder, logits_folder;
+
+constexpr std::array kModels = {"llama", "llama_tied_bias", "llama_swa",   "mistral",
+                                "qwen2", "qwen3",           "qwen3_untied"};
+constexpr std::array kVariants = {"f32", "g64", "g32"};
+constexpr uint32_t kPageTokens = 8, kPages = 64, kVocab = 320;
+
+using Tokens = std::vector<int32_t>;
+using Logits = std::vector<float>;
+
+/// The reference's results for one checkpoint.
+class Golden {
+ public:
+  explicit Golden(const std::string& name) {
+    auto file = format::MappedFile::open(logits_folder / (name + ".safetensors"));
+    REQUIRE(file.has_value());
+    auto header = format::read_safetensors_header(*file);
+    REQUIRE(header.has_value());
+    for (const auto& [key, entry] : *header) {
+      auto mapping = file->map(entry.offset, entry.bytes);
+      REQUIRE(mapping.has_value());
+      entries_[key].assign(mapping->bytes.begin(), mapping->bytes.end());
+    }
+  }
+
+  Tokens tokens(const std::string& key) const { return values<int32_t>(key); }
+  Logits logits(const std::string& key) const { return values<float>(key); }
+
+ private:
+  template <class T>
+  std::vector<T> values(const std::string& key) const {
+    const auto& bytes = entries_.at(key);
+    std::vector<T> out(bytes.size() / sizeof(T));
+    std::memcpy(out.data(), bytes.data(), bytes.size());
+    return out;
+  }
+
+  std::map<std::string, std::vector<std::byte>> entries_;
+};
+
+/// A loaded checkpoint and requests with page tables out of a shuffled pool.
+class Session {
+ public:
+  Session(const std::string& name, tensor::Path path) : free_(kPages) {
+    auto checkpoint = format::open_checkpoint(checkpoints_folder / name);
+    REQUIRE_MESSAGE(checkpoint.has_value(), checkpoint.error().message);
+    const auto arch = model::find_arch((*checkpoint)->config());
+    REQUIRE(arch.has_value());
+    const auto config = arch->decode((*checkpoint)->config());
+    REQUIRE(config.has_value());
+    const auto parts = topology::place(config->shape(), topology::Split::kTensor, 1);
+    auto stage = runner::Stage::load(
+        *checkpoint, *parts, 0,
+        {.path = path, .threads = 2, .page_tokens = kPageTokens, .pages = kPages});
+    if (!stage) FAIL(stage.error().message);
+    stage_ = std::move(stage).value();
+    std::iota(free_.begin(), free_.end(), 0U);
+    std::shuffle(free_.begin(), free_.end(), std::mt19937(3));
+  }
+
+  /// Appends tokens to requests in one step; logits of all of them, or of each row's last.
+  Logits step(const std::vector<std::pair<size_t, Tokens>>& rows, tensor::Wanted wanted) {
+    std::vector<tensor::StepRow> batch;
+    for (const auto& [request, tokens] : rows) {
+      requests_.resize(std::max(requests_.size(), request + 1));
+      Request& r = requests_[request];
+      while (r.pages.size() * kPageTokens < r.length + tokens.size()) {
+        r.pages.push_back(free_.back());
+        free_.pop_back();
+      }
+      batch.push_back({.start = r.length, .tokens = tokens, .pages = r.pages, .logits = wanted});
+      r.length += static_cast<uint32_t>(tokens.size());
+    }
+    const Status ran = stage_->run(tensor::Step(std::move(batch), kPageTokens), {}, {});
+    REQUIRE(ran.has_value());
+    return {stage_->logits().begin(), stage_->logits().end()};
+  }
+
+ private:
+  struct Request {
+    uint32_t length = 0;
+    std::vector<uint32_t> pages;
+  };
+  std::unique_ptr<runner::Stage> stage_;
+  std::vector<uint32_t> free_;
+  std::vector<Request> requests_;
+};
+
+float largest_difference(const float* a, const float* b, size_t count) {
+  float most = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const float d = std::fabs(a[i] - b[i]);
+    most = d <= most ? most : d;  // a NaN stays
+  }
+  return most;
+}
+
+void check_near(const Logits& got, const Logits& want, float tolerance) {
+  REQUIRE(got.size() == want.size());
+  CHECK(largest_difference(got.data(), want.data(), got.size()) <= tolerance);
+}
+
+/// Runs `tokens` in pieces of the given sizes (the last one repeats) and returns every position's
+/// logits.
+Logits in_pieces(Session& session, const Tokens& tokens, const Tokens& sizes) {
+  Logits out;
+  for (size_t at = 0, piece = 0; at < tokens.size(); ++piece) {
+    const auto size = static_cast<size_t>(sizes[std::min(piece, sizes.size() - 1)]);
+    const size_t end = std::min(at + size, tokens.size());
+    const Tokens part(tokens.begin() + static_cast<ptrdiff_t>(at),
+                      tokens.begin() + static_cast<ptrdiff_t>(end));
+    const Logits logits = session.step({{0, part}}, tensor::Wanted::kAll);
+    out.insert(out.end(), logits.begin(), logits.end());
+    at = end;
+  }
+  return out;
+}
+
+/// For each checkpoint and path: check(golden, name, path, tolerance).
+template <class F>
+void for_each_checkpoint(F check) {
+  for (const char* model : kModels)
+    for (const char* variant : kVariants)
+      for (const tensor::Path path : {tensor::Path::kPlain, tensor::Path::kFast}) {
+        const std::string name = std::string(model) + "-" + variant;
+        CAPTURE(name);
+        CAPTURE((path == tensor::Path::kFast));
+        check(Golden(name), name, path, std::string_view(variant) == "f32" ? 2e-4F : 5e-4F);
+      }
+}
+
+TEST_CASE("full: the whole prompt in one step, then greedy decoding") {
+  for_each_checkpoint(
+      [](const Golden& golden, const std::string& name, tensor::Path path, float tolerance) {
+        Session session(name, path);
+        const Tokens tokens = golden.tokens("tokens");
+        check_near(in_pieces(session, tokens, {static_cast<int32_t>(tokens.size())}),
+                   golden.logits("full.logits"), tolerance);
+        Tokens greedy = golden.tokens("greedy.tokens");
+        greedy.pop_back();  // drawn last, never fed
+        check_near(in_pieces(session, greedy, {1}), golden.logits("greedy.logits"), tolerance);
+      });
+}
+
+TEST_CASE("chunk: uneven chunks, then single tokens") {
+  for_each_checkpoint(
+      [](const Golden& golden, const std::string& name, tensor::Path path, float tolerance) {
+        Session session(name, path);
+        Tokens sizes = golden.tokens("chunk.sizes");
+        sizes.push_back(1);
+        check_near(in_pieces(session, golden.tokens("tokens"), sizes), golden.logits("full.logits"),
+                   tolerance);
+      });
+}
+
+TEST_CASE("step: one token a step") {
+  for_each_checkpoint(
+      [](const Golden& golden, const std::string& name, tensor::Path path, float tolerance) {
+        Session session(name, path);
+        check_near(in_pieces(session, golden.tokens("tokens"), {1}), golden.logits("full.logits"),
+                   tolerance);
+      });
+}
+
+TEST_CASE("batch: three prompts of different lengths together give what each gives alone") {
+  for_each_checkpoint(
+      [](const Golden& golden, const std::string& name, tensor::Path path, float tolerance) {
+        Session session(name, path);
+        std::vector<std::pair<size_t, Tokens>> rows;
+        for (size_t i = 0; i < 3; ++i)
+          rows.emplace_back(i, golden.tokens("batch." + std::to_string(i) + ".prompt"));
+        for (size_t s = 0; s < 8; ++s) {
+          const Logits got = session.step(rows, tensor::Wanted::kLast);
+          REQUIRE(got.size() == 3 * kVocab);
+          for (size_t i = 0; i < 3; ++i) {
+            const std::string key = "batch." + std::to_string(i);
+            const Logits want = golden.logits(key + ".logits");
+            CHECK(largest_difference(got.data() + i * kVocab, want.data() + s * kVocab, kVocab) <=
+                  tolerance);
+            rows[i].second = {golden.tokens(key + ".tokens")[s]};
+          }
+        }
+      });
+}
+
+}  // namespace
+}  // namespace tandem
+
+int main(int argc, char** argv) {
+  doctest::Context context(argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument.starts_with("--checkpoints=")) tandem::checkpoints_folder = argument.substr(14);
+    if (argument.starts_with("--logits=")) tandem::logits_folder = argument.substr(9);
+  }
+  return context.run();
+}

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Write the tiny checkpoints that the golden logits in logits/ belong to. Needs numpy only.
+
+  python make_weights.py --out DIR          # DIR/<architecture>-<variant>/{config.json, model.safetensors}
+
+The values are those of make_tiny.py (numpy PCG64 keyed by seed and tensor name), quantized as MLX does.
+sums.json holds a CRC of each file: a numpy that draws other numbers is an error here, not a wrong logit later.
+  python make_weights.py --out DIR --update # writes sums.json anew
+"""
+import argparse
+import json
+import pathlib
+import struct
+import sys
+import zlib
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+SEED, HIDDEN, VOCAB = 1, 128, 320
+VARIANTS = {"f32": None, "g64": 64, "g32": 32}  # 4-bit group sizes
+
+
+def architectures():
+    base = dict(hidden_size=HIDDEN, vocab_size=VOCAB, rms_norm_eps=1e-5, max_position_embeddings=4096, intermediate_size=192)
+    gqa = dict(num_attention_heads=4, num_key_value_heads=2, head_dim=32)
+    llama3 = dict(rope_type="llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
+    sliding = ["sliding_attention"] * 3 + ["full_attention"]
+    return {
+        "llama": dict(base, **gqa, model_type="llama", num_hidden_layers=3, rope_theta=1e4, rope_scaling=llama3, tie_word_embeddings=False),
+        "llama_tied_bias": dict(base, **gqa, model_type="llama", num_hidden_layers=2, rope_theta=1e4, rope_traditional=True,
+                                attention_bias=True, mlp_bias=True, tie_word_embeddings=True),
+        "llama_swa": dict(base, **gqa, model_type="llama", num_hidden_layers=4, rope_theta=1e4, tie_word_embeddings=False,
+                          layer_types=sliding, sliding_window=12),
+        "mistral": dict(base, **gqa, model_type="mistral", num_hidden_layers=2, rope_theta=1e6, tie_word_embeddings=False),
+        "qwen2": dict(base, model_type="qwen2", num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, rope_theta=1e6,
+                      tie_word_embeddings=True),
+        "qwen3": dict(base, **gqa, model_type="qwen3", num_hidden_layers=3, rope_theta=1e6, tie_word_embeddings=True),
+        "qwen3_untied": dict(base, model_type="qwen3", num_attention_heads=8, num_key_value_heads=2, head_dim=64,
+                             num_hidden_layers=2, rope_theta=1e6, tie_word_embeddings=False),
+    }
+
+
+def shapes(config):
+    """Tensor name → shape, as mlx-lm names them."""
+    head_dim = config.get("head_dim", HIDDEN // config["num_attention_heads"])
+    q, kv = config["num_attention_heads"] * head_dim, config["num_key_value_heads"] * head_dim
+    mlp, kind = config["intermediate_size"], config["model_type"]
+    qkv_bias = config.get("attention_bias", kind == "qwen2")
+    out_bias, mlp_bias = config.get("attention_bias", False), config.get("mlp_bias", False)
+    out = {"model.embed_tokens.weight": (VOCAB, HIDDEN), "model.norm.weight": (HIDDEN,)}
+    if not config["tie_word_embeddings"]:
+        out["lm_head.weight"] = (VOCAB, HIDDEN)
+    for i in range(config["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        linear = [("self_attn.q_proj", q, HIDDEN, qkv_bias), ("self_attn.k_proj", kv, HIDDEN, qkv_bias),
+                  ("self_attn.v_proj", kv, HIDDEN, qkv_bias), ("self_attn.o_proj", HIDDEN, q, out_bias),
+                  ("mlp.gate_proj", mlp, HIDDEN, mlp_bias), ("mlp.up_proj", mlp, HIDDEN, mlp_bias),
+                  ("mlp.down_proj", HIDDEN, mlp, mlp_bias)]
+        for name, rows, columns, has_bias in linear:
+            out[f"{p}{name}.weight"] = (rows, columns)
+            if has_bias:
+                out[f"{p}{name}.bias"] = (rows,)
+        for norm in ("input_layernorm", "post_attention_layernorm"):
+            out[f"{p}{norm}.weight"] = (HIDDEN,)
+        if kind == "qwen3":
+            out[f"{p}self_attn.q_norm.weight"] = out[f"{p}self_attn.k_norm.weight"] = (head_dim,)
+    return out
+
+
+def draw(name, shape):
+    generator = np.random.Generator(np.random.PCG64([SEED, zlib.crc32(name.encode())]))
+    if name.endswith(".bias"):
+        mean, deviation = 0.0, 0.1
+    elif len(shape) == 1:
+        mean, deviation = 1.0, 0.15
+    elif "embed" in name or "lm_head" in name:
+        mean, deviation = 0.0, 3.0 / HIDDEN**0.5
+    else:
+        mean, deviation = 0.0, 1.0 / shape[-1] ** 0.5
+    return (mean + deviation * generator.standard_normal(shape)).astype(np.float32)
+
+
+def quantize(weight, group, bits=4):
+    """MLX's affine encoder: (packed codes, scales, biases)."""
+    one, w = np.float32(1), weight.reshape(weight.shape[0], -1, group)
+    low, high = w.min(-1, keepdims=True), w.max(-1, keepdims=True)
+    scale = np.maximum((high - low) / np.float32(2**bits - 1), np.float32(1e-7))
+    is_low = np.abs(low) > np.abs(high)
+    scale, edge = np.where(is_low, scale, -scale), np.where(is_low, low, high)
+    first = np.rint(edge / scale)
+    scale = np.where(first != 0, edge / np.where(first != 0, first, one), scale)
+    bias = np.where(first != 0, edge, np.float32(0))
+    codes = np.clip(np.rint((w - bias) / scale), 0, 2**bits - 1).astype(np.uint32).reshape(weight.shape[0], -1, 32 // bits)
+    packed = (codes << (np.arange(32 // bits, dtype=np.uint32) * np.uint32(bits))).sum(-1, dtype=np.uint32)
+    return packed, scale[..., 0].astype(np.float32), bias[..., 0].astype(np.float32)
+
+
+def tensors(config, group):
+    for name, shape in shapes(config).items():
+        value = draw(name, shape)
+        if group is None or len(shape) != 2:
+            yield name, value
+            continue
+        module = name.removesuffix(".weight")
+        packed, scales, biases = quantize(value, group)
+        yield from ((name, packed), (f"{module}.scales", scales), (f"{module}.biases", biases))
+
+
+def write_safetensors(path, items):
+    header, blobs, offset = {}, [], 0
+    for name, value in sorted(items):
+        data = np.ascontiguousarray(value).tobytes()
+        dtype = {"float32": "F32", "uint32": "U32"}[str(value.dtype)]
+        header[name] = dict(dtype=dtype, shape=list(value.shape), data_offsets=[offset, offset + len(data)])
+        blobs.append(data)
+        offset += len(data)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    content = struct.pack("<Q", len(text)) + text + b"".join(blobs)
+    path.write_bytes(content)
+    return zlib.crc32(content)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--update", action="store_true")
+    arguments = parser.parse_args()
+    sums = {}
+    for name, config in architectures().items():
+        for variant, group in VARIANTS.items():
+            folder = arguments.out / f"{name}-{variant}"
+            folder.mkdir(parents=True, exist_ok=True)
+            full = dict(config, quantization=dict(group_size=group, bits=4)) if group else config
+            (folder / "config.json").write_text(json.dumps(full, indent=1, sort_keys=True))
+            sums[folder.name] = write_safetensors(folder / "model.safetensors", tensors(config, group))
+    record = HERE / "sums.json"
+    if arguments.update:
+        record.write_text(json.dumps(sums, indent=1, sort_keys=True) + "\n")
+    elif sums != json.loads(record.read_text()):
+        print("this numpy draws other weights than the golden logits were made with", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
