@@ -1,0 +1,45 @@
+// tandem-rank: one rank of an instance. Started by tandem, ends with it. Exit codes: RankExit.
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+#include <csignal>
+
+#include "app/rank/wiring.h"
+#include "base/log.h"
+
+namespace {
+
+using namespace tandem;
+using namespace tandem::app;
+
+int run(const RankOptions& options) {
+  set_log_name(fmt::format("rank {}", options.rank));
+  if (options.verbose) set_log_level(LogLevel::kDebug);
+  auto secret = read_secret(options.secret_fd);
+  if (!secret) {
+    TANDEM_LOG(kError, "{}", secret.error().message);
+    return static_cast<int>(RankExit::kUsage);
+  }
+  auto model = make_model(options);
+  if (!model) {
+    TANDEM_LOG(kError, "{}", model.error().message);
+    return static_cast<int>(RankExit::kLoadFailed);
+  }
+  Rank rank(make_config(options, *std::move(secret)), *std::move(model));
+  const RankExit how = rank.run();
+  TANDEM_LOG(kInfo, "ends with code {}", static_cast<int>(how));
+  return static_cast<int>(how);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+#ifdef __linux__
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a second belt: the control link ends with the head too
+#endif
+  const auto options = parse_rank_options(argc, argv);
+  if (const int* code = std::get_if<int>(&options)) return *code;
+  return run(std::get<RankOptions>(options));
+}

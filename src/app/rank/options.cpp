@@ -1,0 +1,67 @@
+#include "app/rank/options.h"
+
+#include <CLI/CLI.hpp>
+#include <utility>
+
+#include "app/rank/rank.h"
+
+namespace tandem::app {
+namespace {
+
+void add_fake_options(CLI::App& app, RankOptions& options) {
+  engine::FakeOptions& fake = options.fake_options;
+  app.add_flag("--fake", options.fake, "Serve a fake model, without weights (for tests)");
+  app.add_option_function<uint32_t>(
+      "--fake-step-us", [&fake](uint32_t us) { fake.step_delay = std::chrono::microseconds(us); },
+      "Fake: what a step takes, in microseconds");
+  app.add_option_function<uint32_t>(
+      "--fake-token-us", [&fake](uint32_t us) { fake.token_delay = std::chrono::microseconds(us); },
+      "Fake: what each new token of a step takes in addition");
+  app.add_option("--fake-vocab", fake.vocab, "Fake: size of the vocabulary");
+  app.add_option("--fake-context", fake.max_context, "Fake: tokens a request may have");
+  app.add_option("--fake-pages", fake.pages, "Fake: pages in the pool");
+  app.add_option("--fake-depth", fake.depth, "Fake: steps that may be in flight");
+  app.add_option_function<int32_t>(
+      "--fake-die-at-token", [&fake](int32_t token) { fake.die_at_token = token; },
+      "Fake: abort the process when a row holds this token");
+}
+
+}  // namespace
+
+std::variant<RankOptions, int> parse_rank_options(int argc, const char* const* argv) {
+  RankOptions options;
+  CLI::App app("One rank of a tandem instance; started by tandem, not by hand", "tandem-rank");
+  app.add_option("--rank", options.rank, "This rank")->required();
+  app.add_option("--size", options.size, "Ranks of the instance")->required();
+  app.add_option("--control", options.control, "HOST:PORT of the head's control links")->required();
+  app.add_option("--secret-fd", options.secret_fd, "Read the control secret here, to its end");
+  app.add_option("--instance", options.instance, "Name of the instance");
+  app.add_option("--listen", options.listen_host, "Address for plan and data links");
+  app.add_option("--plan-log", options.plan_log, "Write executed plans to this file");
+  app.add_option_function<uint32_t>(
+      "--head-timeout-ms",
+      [&options](uint32_t ms) { options.head_timeout = std::chrono::milliseconds(ms); },
+      "Exit when the head says nothing for so long");
+  app.add_flag("--verbose", options.verbose, "Log more");
+  add_fake_options(app, options);
+  app.add_option("--model", options.model, "Folder or GGUF file of the checkpoint");
+  app.add_option("--split", options.split, "How ranks share the model")
+      ->check(CLI::IsMember({"tensor", "pipeline"}));
+  app.add_option("--shares", options.shares, "Share of each rank")->delimiter(',');
+  app.add_option("--threads", options.threads, "Threads that compute; 0: all cores");
+  try {
+    app.parse(argc, argv);
+    if (options.rank >= options.size) throw CLI::ValidationError("--rank", "must be below --size");
+    if (options.fake == !options.model.empty()) {
+      throw CLI::ValidationError("--model", "give either --model or --fake");
+    }
+    if (!options.shares.empty() && options.shares.size() != options.size) {
+      throw CLI::ValidationError("--shares", "needs one value for each rank");
+    }
+  } catch (const CLI::ParseError& problem) {
+    return app.exit(problem) == 0 ? 0 : static_cast<int>(RankExit::kUsage);
+  }
+  return options;
+}
+
+}  // namespace tandem::app

@@ -1,0 +1,36 @@
+// The command line of tandem-rank.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/fake_runner.h"
+
+namespace tandem::app {
+
+struct RankOptions {
+  uint32_t rank = 0;
+  uint32_t size = 1;
+  std::string control;                    // "host:port" of the head's (or agent's) listener
+  int secret_fd = 3;                      // the control links' secret is read here, to its end
+  std::string instance = "default";       // said in Hello
+  std::string listen_host = "127.0.0.1";  // for plan and data links
+  std::string plan_log;                   // executed plans are written here; empty: not kept
+  std::chrono::milliseconds head_timeout{10'000};  // without a word from the head: exit
+  bool verbose = false;
+
+  bool fake = false;
+  engine::FakeOptions fake_options;
+  std::string model;             // a folder or file; empty with fake
+  std::string split = "tensor";  // or "pipeline"
+  std::vector<double> shares;    // of each rank; empty: equal
+  uint32_t threads = 0;          // 0: what the machine has
+};
+
+/// The options, or the code to exit with after help or an error was printed.
+std::variant<RankOptions, int> parse_rank_options(int argc, const char* const* argv);
+
+}  // namespace tandem::app

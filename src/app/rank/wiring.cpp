@@ -1,0 +1,56 @@
+#include "app/rank/wiring.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "app/rank/fake_model.h"
+#include "app/version.h"
+
+namespace tandem::app {
+
+Result<std::unique_ptr<RankModel>> make_model(const RankOptions& options) {
+  if (options.fake) {
+    return std::unique_ptr<RankModel>(std::make_unique<FakeModel>(options.fake_options));
+  }
+  return Error{ErrorCode::kUnsupported, "this tandem-rank was built without the model runner"};
+}
+
+Result<std::vector<std::byte>> read_secret(int fd) {
+  std::vector<std::byte> secret;
+  std::array<std::byte, 256> part{};
+  for (;;) {
+    const ssize_t got = ::read(fd, part.data(), part.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      return Error{ErrorCode::kIo, fmt::format("cannot read the secret from descriptor {}: {}", fd,
+                                               std::strerror(errno))};
+    }
+    if (got == 0) break;
+    secret.insert(secret.end(), part.begin(), part.begin() + got);
+  }
+  ::close(fd);
+  if (secret.size() >= 16) return secret;
+  return Error{ErrorCode::kInvalid,
+               fmt::format("the secret has {} bytes, at least 16", secret.size())};
+}
+
+RankConfig make_config(const RankOptions& options, std::vector<std::byte> secret) {
+  return {.rank = options.rank,
+          .size = options.size,
+          .control = options.control,
+          .secret = std::move(secret),
+          .instance = options.instance,
+          .build = std::string(kVersion),
+          .listen_host = options.listen_host,
+          .plan_log = options.plan_log,
+          .head_timeout = options.head_timeout,
+          .give_up = [](RankExit how) { std::_Exit(static_cast<int>(how)); }};
+}
+
+}  // namespace tandem::app
