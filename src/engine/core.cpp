@@ -90,7 +90,16 @@ bool Core::issue_next() {
 bool Core::complete() {
   if (suspended()) return false;
   if (in_flight_.empty()) {
-    TANDEM_CHECK(scheduler_->empty(), "{} requests wait for nothing", live_.size());
+    const schedule::SchedulerCounts now = scheduler_->counts();
+    TANDEM_CHECK(scheduler_->empty(),
+                 "nothing can be planned for {} waiting, {} paused, {} running requests; pages: {} "
+                 "free, {} cached, {} referenced",
+                 now.waiting,
+                 now.paused,
+                 now.running,
+                 now.pages_free,
+                 now.pages_cached,
+                 now.pages_referenced);
     return false;
   }
   const Result<StepResult> result = runner_.complete();

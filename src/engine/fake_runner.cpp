@@ -99,6 +99,8 @@ void FakeRunner::run_row(const plan::Row& row, std::vector<float>& logits) {
                                                          .request = row.request,
                                                          .numeric_class = row.numeric_class};
   }
+  state_hash_.row(row, end);
+  if (!row.wants_logits) return;
   std::vector<FakePosition> history(end);
   for (uint32_t position = 0; position < end; ++position) {
     const Slot& at = slot(row.pages[position / size], position % size);
@@ -107,8 +109,6 @@ void FakeRunner::run_row(const plan::Row& row, std::vector<float>& logits) {
         .token = intact ? at.token : -1 - static_cast<int32_t>(at.position),
         .numeric_class = options_.classes_matter ? at.numeric_class : plan::NumericClass::kChunk};
   }
-  state_hash_.row(row, end);
-  if (!row.wants_logits) return;
   const std::vector<float> made = fake_logits(history, options_.vocab);
   logits.insert(logits.end(), made.begin(), made.end());
 }

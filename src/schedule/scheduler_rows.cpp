@@ -93,7 +93,8 @@ void Scheduler::choose_decode_rows() {
 std::vector<Sequence*> Scheduler::prefill_candidates() {
   std::vector<Sequence*> candidates;
   for (Sequence* sequence : running_) {
-    if (sequence->awaits_token || sequence->remaining() == 0 || sequence->decodes()) continue;
+    if (sequence->awaits_token || sequence->remaining() == 0) continue;
+    if (sequence->decodes() && !sequence->fresh) continue;  // resumed just now from reused pages
     candidates.push_back(sequence);
   }
   const auto turn = [&](const Sequence* at) {

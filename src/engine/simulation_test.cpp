@@ -1,0 +1,47 @@
+#include "engine/simulation.h"
+
+#include <doctest/doctest.h>
+
+using namespace tandem;
+using namespace tandem::engine;
+
+namespace {
+
+struct Totals {
+  uint64_t pauses = 0;
+  uint64_t faults = 0;
+  uint64_t reused = 0;
+};
+
+Totals run_worlds(SimulationOptions options, uint64_t first, uint64_t count) {
+  Totals totals;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    options.seed = seed;
+    Simulation simulation(options);
+    CAPTURE(seed);
+    CHECK(simulation.run() == "");
+    totals.pauses += simulation.pauses();
+    totals.faults += simulation.faults();
+    totals.reused += simulation.reused_tokens();
+  }
+  return totals;
+}
+
+}  // namespace
+
+TEST_CASE("simulation: whatever arrives, ends or waits, every answer is its solo answer") {
+  const Totals totals = run_worlds({}, 0, 120);
+  CHECK(totals.pauses > 100);
+  CHECK(totals.reused > 10000);
+}
+
+TEST_CASE("simulation: answers survive rank deaths") {
+  const Totals totals = run_worlds({.faults = true}, 1000, 80);
+  CHECK(totals.faults > 100);
+}
+
+TEST_CASE("simulation: with strict classes every position is computed as a cold run would") {
+  const Totals totals = run_worlds({.faults = true, .strict_classes = true}, 2000, 80);
+  CHECK(totals.pauses > 50);
+  CHECK(totals.reused > 2000);
+}
