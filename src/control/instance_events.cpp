@@ -105,7 +105,9 @@ void Instance::on_ready(Slot& slot, const plan::Ready& ready) {
   slot.ready = ready;
   enter(slot, RankState::kReady);
   for (const Slot& other : slots_) {
-    if (other.state != RankState::kReady || other.ready == ready) continue;
+    const bool agrees = other.ready.limits == ready.limits && other.ready.pages == ready.pages &&
+                        other.ready.page_tokens == ready.page_tokens;
+    if (other.state != RankState::kReady || agrees) continue;
     return give_up(fmt::format(
         "rank {} has {} pages of {} tokens, a vocabulary of {} and a context of {}; rank {} has "
         "{}, {}, {}, {}",

@@ -267,20 +267,15 @@ gen::Request RequestTable::hand_over(Record& record, TimePoint now) {
 }
 
 // A death while a suspect resumes is put down to that suspect alone: the others ran without it.
-// When it is not known to have been in a step, its second such death counts. Otherwise everyone in
-// a step is blamed, and if that word was lost as well, all become suspects, so that the next death
-// tells more.
+// Otherwise everyone in a step is blamed. Whoever was with the engine resumes as a suspect, since
+// the word of its start may have been lost with the engine.
 void RequestTable::blame() {
-  const auto is_resuming = [this](const auto& entry) { return is_on_probation(entry.second); };
-  const auto is_running = [](const auto& entry) { return entry.second.is_running; };
-  const auto resuming = std::find_if(records_.begin(), records_.end(), is_resuming);
-  const bool anyone_ran = std::any_of(records_.begin(), records_.end(), is_running);
-  if (resuming != records_.end()) {
-    Record& record = resuming->second;
-    if (record.is_running || ++record.silent_deaths % 2 == 0) ++record.seen.deaths;
-  }
+  const auto resuming = std::find_if(records_.begin(), records_.end(), [this](const auto& entry) {
+    return is_on_probation(entry.second);
+  });
+  if (resuming != records_.end()) ++resuming->second.seen.deaths;
   for (auto& [arrival, record] : records_) {
-    if (!record.is_with_engine || (anyone_ran && !record.is_running)) continue;
+    if (!record.is_with_engine) continue;
     record.is_suspect = true;
     if (record.is_running && resuming == records_.end()) ++record.seen.deaths;
   }

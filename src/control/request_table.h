@@ -46,8 +46,8 @@ struct RequestTableOptions {
   uint32_t deaths_allowed = 1;
   /// How long a request may be without an engine before it is failed.
   Duration resume_timeout = std::chrono::seconds(60);
-  /// Suspects (requests that were running at a death) resume one at a time; the next may start when
-  /// this one drew so many new tokens or ended. So the culprit dies alone.
+  /// Suspects (requests that were with the engine at a death) resume one at a time; the next may
+  /// start when this one drew so many new tokens or ended. So the culprit is found, and dies alone.
   uint32_t probation_tokens = 4;
   /// A started request that a full engine did not take back is offered again after this.
   Duration retry_delay = std::chrono::milliseconds(200);
@@ -111,7 +111,6 @@ class RequestTable {
     std::optional<TimePoint> stranded_at;  // since when it has had no engine to go to
     uint32_t tokens_at_submit = 0;
     uint32_t prefill_reported = 0;
-    uint32_t silent_deaths = 0;  // alone under suspicion, but not known to have been in a step
     TimePoint retry_at{};
     bool is_with_engine = false;
     bool is_running = false;  // in a step of this epoch
