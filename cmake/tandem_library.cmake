@@ -2,6 +2,8 @@
 #   *_test.cpp  become one doctest binary <name>_test;  *_bench.cpp one program each, built only by name;
 #   *_fuzz.cpp  one fuzz target each, which replays its corpus (testdata/<target>/) as an ordinary test unless TANDEM_FUZZERS is on.
 set(TANDEM_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Werror)
+# Test code is compiled for short builds; what it tests is compiled as it ships.
+set(TANDEM_TEST_OPTIONS "$<$<CONFIG:RelWithDebInfo>:-O0;-g0>")
 
 function(tandem_sanitize target)
   if(TANDEM_SANITIZE)
@@ -46,7 +48,7 @@ function(tandem_library name)
 
   if(TANDEM_TESTS AND tests)
     add_executable(${name}_test ${tests} ${CMAKE_SOURCE_DIR}/tests/doctest_main.cpp)
-    target_compile_options(${name}_test PRIVATE ${TANDEM_WARNINGS})
+    target_compile_options(${name}_test PRIVATE ${TANDEM_WARNINGS} ${TANDEM_TEST_OPTIONS})
     target_compile_definitions(${name}_test PRIVATE TANDEM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     target_link_libraries(${name}_test PRIVATE tandem_${name})
     add_test(NAME ${name} COMMAND ${name}_test)
