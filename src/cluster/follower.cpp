@@ -14,7 +14,9 @@ Status Follower::join(const plan::Form& group) {
   }
   if (const auto why = fault()) return *why;
   epoch_ = group.epoch;
-  auto link = net::connect_link(group.plan_addresses[0], {.secret = group.secret}, group.timeout);
+  auto link =
+      net::connect_link(group.plan_addresses[0], {.secret = group.secret}, group.timeout, &broken_);
+  if (const auto why = fault()) return *why;
   if (!link) return link.error();
   link_ = *std::move(link);
   link_->start({.on_frame = [this](std::span<const std::byte> bytes) { receive(bytes); },
@@ -52,6 +54,7 @@ void Follower::leave() {
   const std::lock_guard lock(mutex_);
   plans_.clear();
   fault_.reset();
+  broken_ = false;
 }
 
 void Follower::abort() { stop({ErrorCode::kPeerLost, "the epoch was aborted"}); }
@@ -75,6 +78,7 @@ void Follower::stop(Error why) {
     const std::lock_guard lock(mutex_);
     if (fault_) return;
     fault_ = std::move(why);
+    broken_ = true;
     changed_.notify_all();
   }
   local_.abort();

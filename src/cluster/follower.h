@@ -57,6 +57,7 @@ class Follower {
   uint64_t next_ = 0;       // sequence of the next plan
   uint64_t completed_ = 0;  // steps of the epoch
   std::atomic<uint64_t> unfinished_{0};
+  std::atomic<bool> broken_{false};  // as fault_
 
   std::mutex mutex_;
   std::condition_variable changed_;

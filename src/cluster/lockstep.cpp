@@ -65,14 +65,15 @@ Status LockstepRunner::issue(const plan::StepPlan& plan) {
 
 Result<engine::StepResult> LockstepRunner::complete() {
   auto result = local_.complete();
+  Duration step{0};
   if (!issued_at_.empty()) {
-    longest_step_ = std::max(longest_step_, SteadyClock().now() - issued_at_.front());
+    step = SteadyClock().now() - issued_at_.front();
     issued_at_.pop_front();
   }
   if (!result) return fail(result.error());
   std::unique_lock lock(mutex_);
   Status agreed = take_hash(result->state_hash);
-  if (agreed) agreed = wait_for_followers(lock);
+  if (agreed) agreed = wait_for_followers(lock, step);
   if (agreed) return result;
   lock.unlock();
   return fail(agreed.error());
@@ -88,11 +89,11 @@ void LockstepRunner::abort() {
   links_.abort();
 }
 
-Status LockstepRunner::wait_for_followers(std::unique_lock<std::mutex>& lock) {
+Status LockstepRunner::wait_for_followers(std::unique_lock<std::mutex>& lock, Duration step) {
   if (followers_.empty()) return {};
   const uint64_t depth = std::max<uint64_t>(1, info().depth);
   const uint64_t needed = completed_ < depth ? 0 : completed_ - depth;
-  const Duration patience = std::max<Duration>(options_.deadline, options_.slack * longest_step_);
+  const Duration patience = std::max<Duration>(options_.deadline, options_.slack * step);
   const bool done =
       changed_.wait_for(lock, patience, [&] { return fault_ || acked_by_all() >= needed; });
   if (fault_) return *fault_;

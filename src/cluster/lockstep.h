@@ -20,7 +20,7 @@
 namespace tandem::cluster {
 
 struct LockstepOptions {
-  /// How long a follower may lag behind this rank, or `slack` times the longest step so far if that
+  /// How long a follower may lag behind this rank, or `slack` times what the step took here if that
   /// is longer.
   std::chrono::milliseconds deadline{5000};
   uint32_t slack = 10;
@@ -62,7 +62,7 @@ class LockstepRunner final : public engine::Runner {
   Status take_ack(uint32_t rank, const plan::Ack& ack);
   Status take_hash(uint64_t hash);
   Status verify(uint32_t rank, uint64_t sequence, uint64_t hash) const;
-  Status wait_for_followers(std::unique_lock<std::mutex>& lock);
+  Status wait_for_followers(std::unique_lock<std::mutex>& lock, Duration step);
   uint64_t acked_by_all() const;
   bool note(const Error& why);  // true when it is the epoch's first
 
@@ -73,7 +73,6 @@ class LockstepRunner final : public engine::Runner {
   FollowerLinks& links_;
   const LockstepOptions options_;
   std::deque<TimePoint> issued_at_;
-  Duration longest_step_{0};
 
   std::mutex mutex_;
   std::condition_variable changed_;

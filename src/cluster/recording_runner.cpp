@@ -6,6 +6,11 @@
 #include "base/log.h"
 
 namespace tandem::cluster {
+namespace {
+
+constexpr size_t kStepsRemembered = 64;
+
+}  // namespace
 
 RecordingRunner::RecordingRunner(engine::Runner& inner, std::optional<plan::PlanLogWriter> log)
     : inner_(inner), log_(std::move(log)) {}
@@ -30,8 +35,10 @@ Result<engine::StepResult> RecordingRunner::complete() {
   if (!result || in_flight_.empty()) return result;
   const InFlight step = std::move(in_flight_.front());
   in_flight_.pop_front();
-  const auto took = (SteadyClock().now() - step.begun).count() / static_cast<int64_t>(step.tokens);
-  slowest_token_ns_ = std::max<int64_t>(slowest_token_ns_, took);
+  token_ns_.push_back((SteadyClock().now() - step.begun).count() /
+                      static_cast<int64_t>(step.tokens));
+  if (token_ns_.size() > kStepsRemembered) token_ns_.pop_front();
+  slowest_token_ns_ = *std::max_element(token_ns_.begin(), token_ns_.end());
   oldest_tokens_ = in_flight_.empty() ? 0 : in_flight_.front().tokens;
   ++steps_;
   if (log_) {

@@ -29,8 +29,8 @@ class RecordingRunner final : public engine::Runner {
   /// Completed since construction.
   uint64_t steps() const { return steps_; }
 
-  /// How long the oldest step in flight should take: its tokens at the slowest time a token so far,
-  /// at least the longest step of one token. 0: nothing is in flight, or nothing was measured yet.
+  /// How long the oldest step in flight should take at most: its tokens at the slowest time a token
+  /// of the last 64 steps. 0: nothing is in flight, or nothing was measured yet.
   std::chrono::nanoseconds predicted_step() const;
 
  private:
@@ -43,6 +43,7 @@ class RecordingRunner final : public engine::Runner {
   engine::Runner& inner_;
   std::optional<plan::PlanLogWriter> log_;
   std::deque<InFlight> in_flight_;
+  std::deque<int64_t> token_ns_;  // time a token, of the last steps
   std::atomic<uint64_t> steps_{0};
   std::atomic<uint64_t> oldest_tokens_{0};  // of the oldest step in flight; 0: none
   std::atomic<int64_t> slowest_token_ns_{0};

@@ -64,7 +64,7 @@ TEST_CASE("replay: a log that tells of another execution is found out at its seq
   CHECK(replayed.error().message.find("epoch 1, sequence 17: ") == 0);
 }
 
-TEST_CASE("recording runner: predicts a step by its tokens at the slowest speed seen") {
+TEST_CASE("recording runner: predicts a step by its tokens at the slowest speed of late") {
   using namespace std::chrono_literals;
   engine::FakeRunner fake({.step_delay = 2ms});
   RecordingRunner runner(fake, std::nullopt);

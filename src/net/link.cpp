@@ -292,7 +292,10 @@ class TlsLink final : public Link {
   std::thread thread_;
 };
 
-Status shake_hands(TlsSession& session, const std::string& address, TimePoint deadline) {
+Status shake_hands(TlsSession& session,
+                   const std::string& address,
+                   TimePoint deadline,
+                   const std::atomic<bool>* give_up) {
   for (;;) {
     const Progress progress = session.handshake();
     if (progress == Progress::kDone) return {};
@@ -301,7 +304,8 @@ Status shake_hands(TlsSession& session, const std::string& address, TimePoint de
                    fmt::format("{} refused the link: {}", address, session.problem())};
     }
     const short events = progress == Progress::kWantsRead ? POLLIN : POLLOUT;
-    if (!wait_for(session.fd(), events, deadline)) {
+    if (!wait_for(session.fd(), events, deadline, give_up)) {
+      if (give_up && *give_up) return Error{ErrorCode::kCancelled, "connecting was given up"};
       return Error{ErrorCode::kDeadline, fmt::format("{} did not answer in time", address)};
     }
   }
@@ -315,15 +319,16 @@ std::unique_ptr<Link> make_link(std::unique_ptr<TlsSession> session, const LinkO
 
 Result<std::unique_ptr<Link>> connect_link(const std::string& address,
                                            const LinkOptions& options,
-                                           std::chrono::milliseconds timeout) {
+                                           std::chrono::milliseconds timeout,
+                                           const std::atomic<bool>* give_up) {
   const TimePoint deadline = SteadyClock().now() + timeout;
   auto context = TlsContext::make(options.secret);
   if (!context) return context.error();
-  auto socket = connect_tcp(address, deadline);
+  auto socket = connect_tcp(address, deadline, give_up);
   if (!socket) return socket.error();
   auto session = std::make_unique<TlsSession>(*std::move(context), *std::move(socket),
                                               TlsSession::Side::kClient);
-  if (const Status shaken = shake_hands(*session, address, deadline); !shaken) {
+  if (const Status shaken = shake_hands(*session, address, deadline, give_up); !shaken) {
     return shaken.error();
   }
   return make_link(std::move(session), options);

@@ -2,6 +2,7 @@
 // with a pre-shared key: whoever does not hold the secret gets nothing through).
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -58,9 +59,10 @@ class Link {
 
 /// Connects and authenticates. address is "host:port" or "[v6]:port". Errors: kInvalid (address,
 /// secret), kUnavailable (nobody listens), kUnauthorized (secrets differ, or not one of us),
-/// kDeadline.
+/// kDeadline, kCancelled (`give_up` became true; it is looked at every 20 ms).
 Result<std::unique_ptr<Link>> connect_link(const std::string& address,
                                            const LinkOptions& options,
-                                           std::chrono::milliseconds timeout);
+                                           std::chrono::milliseconds timeout,
+                                           const std::atomic<bool>* give_up = nullptr);
 
 }  // namespace tandem::net

@@ -45,10 +45,12 @@ bool set_nonblocking(int fd) {
 }
 
 /// Connects one resolved address; errno in the result.
-int connect_one(int fd, const addrinfo& to, TimePoint deadline) {
+int connect_one(int fd, const addrinfo& to, TimePoint deadline, const std::atomic<bool>* give_up) {
   if (::connect(fd, to.ai_addr, to.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS && errno != EINTR) return errno;
-  if (!wait_for(fd, POLLOUT, deadline)) return ETIMEDOUT;
+  if (!wait_for(fd, POLLOUT, deadline, give_up)) {
+    return give_up && *give_up ? ECANCELED : ETIMEDOUT;
+  }
   int problem = 0;
   socklen_t size = sizeof problem;
   if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &size) != 0) return errno;
@@ -92,7 +94,9 @@ Result<HostPort> parse_host_port(std::string_view address) {
   return HostPort{std::string(host), port};
 }
 
-Result<Fd> connect_tcp(const std::string& address, TimePoint deadline) {
+Result<Fd> connect_tcp(const std::string& address,
+                       TimePoint deadline,
+                       const std::atomic<bool>* give_up) {
   const auto list = resolve(address, false);
   if (!list) return list.error();
   int problem = 0;
@@ -102,14 +106,16 @@ Result<Fd> connect_tcp(const std::string& address, TimePoint deadline) {
       problem = errno;
       continue;
     }
-    problem = connect_one(fd.get(), *to, deadline);
+    problem = connect_one(fd.get(), *to, deadline, give_up);
     if (problem == 0) {
       if (const Status ready = prepare_socket(fd.get()); !ready) return ready.error();
       return fd;
     }
   }
-  return Error{problem == ETIMEDOUT ? ErrorCode::kDeadline : ErrorCode::kUnavailable,
-               fmt::format("cannot connect to {}: {}", address, std::strerror(problem))};
+  const ErrorCode code = problem == ETIMEDOUT   ? ErrorCode::kDeadline
+                         : problem == ECANCELED ? ErrorCode::kCancelled
+                                                : ErrorCode::kUnavailable;
+  return Error{code, fmt::format("cannot connect to {}: {}", address, std::strerror(problem))};
 }
 
 Result<Fd> listen_tcp(const std::string& address) {
@@ -155,10 +161,12 @@ std::string local_address(int fd) {
   return format_address(storage, size);
 }
 
-bool wait_for(int fd, short events, TimePoint deadline) {
+bool wait_for(int fd, short events, TimePoint deadline, const std::atomic<bool>* give_up) {
   for (;;) {
     pollfd waiting{fd, events, 0};
-    const int rc = ::poll(&waiting, 1, poll_timeout(deadline));
+    if (give_up && *give_up) return false;
+    const int left = poll_timeout(deadline);
+    const int rc = ::poll(&waiting, 1, give_up ? std::min(left, 20) : left);
     if (rc > 0) return true;
     if (rc == 0 && SteadyClock().now() >= deadline) return false;
     if (rc < 0 && errno != EINTR) return false;

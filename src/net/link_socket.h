@@ -1,6 +1,7 @@
 // TCP sockets for links: addresses, connecting with a deadline, listening.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -41,8 +42,10 @@ struct HostPort {
 Result<HostPort> parse_host_port(std::string_view address);
 
 /// A connected, non-blocking socket without Nagle's delay. Errors: kInvalid, kUnavailable,
-/// kDeadline.
-Result<Fd> connect_tcp(const std::string& address, TimePoint deadline);
+/// kDeadline, kCancelled.
+Result<Fd> connect_tcp(const std::string& address,
+                       TimePoint deadline,
+                       const std::atomic<bool>* give_up = nullptr);
 
 /// A non-blocking listening socket. Errors: kInvalid, kIo.
 Result<Fd> listen_tcp(const std::string& address);
@@ -54,8 +57,9 @@ Status prepare_socket(int fd);
 std::string peer_address(int fd);
 std::string local_address(int fd);
 
-/// Waits until poll() reports one of `events`; false when the deadline passed first.
-bool wait_for(int fd, short events, TimePoint deadline);
+/// Waits until poll() reports one of `events`; false when the deadline passed first, or `give_up`
+/// became true.
+bool wait_for(int fd, short events, TimePoint deadline, const std::atomic<bool>* give_up = nullptr);
 
 /// What poll() takes: milliseconds from now, rounded up, at least 0.
 int poll_timeout(TimePoint deadline);

@@ -310,6 +310,19 @@ TEST_CASE("link: connecting to one who accepts and says nothing ends at the dead
   CHECK(std::chrono::steady_clock::now() - before < 3s);
 }
 
+TEST_CASE("link: connecting can be given up from another thread") {
+  const auto mute = listen_tcp("127.0.0.1:0");
+  REQUIRE(mute);
+  std::atomic<bool> give_up{false};
+  auto connecting = std::async(std::launch::async, [&] {
+    return connect_link(local_address(mute->get()), {.secret = kSecret}, 60s, &give_up);
+  });
+  CHECK(connecting.wait_for(50ms) == std::future_status::timeout);
+  give_up = true;
+  REQUIRE(connecting.wait_for(5s) == std::future_status::ready);
+  CHECK(connecting.get().error().code == ErrorCode::kCancelled);
+}
+
 TEST_CASE("link: closing delivers what was sent before, then ends both sides once") {
   Pair pair;
   pair.start();

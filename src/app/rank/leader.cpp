@@ -63,7 +63,7 @@ plan::Beat Leader::beat() const {
   return {.epoch = epoch_,
           .steps = recording_.steps(),
           .busy = stats.busy,
-          .predicted_step = recording_.predicted_step()};
+          .predicted_step = stats.predicted_step};
 }
 
 void Leader::ready(uint32_t epoch) {

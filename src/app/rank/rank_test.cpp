@@ -176,6 +176,22 @@ TEST_CASE(
   shut_down(head, ranks);
 }
 
+TEST_CASE("rank: a follower whose rank 0 does not answer can be aborted at once") {
+  TestHead head;
+  auto ranks = start(head, 2);
+  plan::Form form{.epoch = 1, .rank = 1, .size = 2};
+  form.plan_addresses = {head.hello(0).plan_address, ""};  // rank 0 has no secret yet: no answer
+  form.secret.assign(32, std::byte{1});
+  form.timeout = 60s;
+  (void)head.hello(1);
+  head.send(1, form);
+  CHECK(head.next<plan::Beat>(1, [](const plan::Beat& b) { return b.epoch == 1; }));
+  head.send(1, plan::Abort{.epoch = 1});
+  CHECK(head.next<plan::Aborted>(1));
+  head.form(2, 2);
+  shut_down(head, ranks);
+}
+
 TEST_CASE("rank: requests that cannot be taken are refused by id") {
   TestHead head;
   auto ranks = start(head, 1, {.max_context = 64});
