@@ -38,9 +38,9 @@ function(tandem_library name)
   tandem_sanitize(tandem_${name})
   if(ARG_MLX)
     target_link_libraries(tandem_${name} PUBLIC tandem_mlx)
-    # One precompiled mlx.h serves all folders: it takes minutes on a busy machine.
+    # One precompiled header serves all folders that see MLX.
     if(name STREQUAL "tensor")
-      target_precompile_headers(tandem_tensor PRIVATE <mlx/mlx.h>)
+      target_precompile_headers(tandem_tensor PRIVATE <mlx/mlx.h> <fmt/format.h> <nlohmann/json.hpp>)
     else()
       target_precompile_headers(tandem_${name} REUSE_FROM tandem_tensor)
     endif()

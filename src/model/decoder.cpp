@@ -91,7 +91,7 @@ array Decoder::logits(const array& x, const tensor::Step& step) const {
   const array last = (*norm_)(tensor::take_rows(context_, x, step.outputs()));
   const tensor::Embedding& head = head_ ? *head_ : *embedding_;
   const bool is_split = context_.collective != nullptr;
-  const array part = part_.vocab.empty() ? mx::zeros({last.shape(0), 0}, mx::float32)
+  const array part = part_.vocab.empty() ? tensor::zeros_after(context_, last, 0)
                                          : mx::astype(head.as_head(last), mx::float32);
   return is_split ? context_.collective->gather_columns(part, vocab_parts_) : part;
 }

@@ -70,7 +70,8 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(
                             .dtype = options.dtype,
                             .threads = options.threads,
                             .page_tokens = options.page_tokens,
-                            .pages = *pages});
+                            .pages = *pages,
+                            .before_layers = options.before_layers});
   if (!stage) return stage.error();
   return std::unique_ptr<ModelRunner>(new ModelRunner(std::move(options), std::move(parts).value(),
                                                       std::move(stage).value(), *pages));
@@ -131,7 +132,6 @@ Result<engine::StepResult> ModelRunner::complete() {
 }
 
 Status ModelRunner::run(const plan::StepPlan& plan) {
-  if (options_.before_step) options_.before_step();
   std::vector<uint32_t> from, to;
   for (const plan::PageCopy& copy : plan.copies) {
     from.push_back(copy.from);

@@ -31,8 +31,8 @@ struct ModelOptions {
   uint32_t max_context = 0;        // 0: the model's own
   uint32_t max_step_tokens = 512;  // the largest step, for the workspace
 
-  /// Called before each step's layers run; tests delay a stage here.
-  std::function<void()> before_step = {};
+  /// See StageOptions.
+  std::function<void()> before_layers = {};
 };
 
 /// The local Runner of every rank. A lone rank and ranks of a tensor split run a step in
@@ -47,6 +47,12 @@ class ModelRunner final : public engine::Runner {
 
   /// The group of the epoch that the next reset() begins. Requires this rank and number of ranks.
   void set_transport(std::unique_ptr<comm::Transport> transport);
+
+  /// Instead of a transport, for a tensor split over one of MLX's own backends: the process ends
+  /// with the group.
+  void set_group(std::optional<tensor::mx::distributed::Group> group) {
+    stage_->set_group(std::move(group));
+  }
 
   engine::RunnerInfo info() const override { return info_; }
   Status issue(const plan::StepPlan& plan) override;

@@ -51,7 +51,10 @@ Stage::Stage(std::unique_ptr<model::Decoder> decoder,
              tensor::Context context,
              topology::Part part,
              const StageOptions& o)
-    : decoder_(std::move(decoder)), context_(std::move(context)), part_(part) {
+    : decoder_(std::move(decoder)),
+      context_(std::move(context)),
+      part_(part),
+      before_layers_(o.before_layers) {
   const tensor::PoolShape shape = {.pages = o.pages,
                                    .page_tokens = o.page_tokens,
                                    .kv_heads = part.kv_heads.size(),
@@ -62,6 +65,10 @@ Stage::Stage(std::unique_ptr<model::Decoder> decoder,
 void Stage::set_transport(comm::Transport* transport) {
   transport_ = transport;
   if (context_.collective) context_.collective->set_transport(transport);
+}
+
+void Stage::set_group(std::optional<mx::distributed::Group> group) {
+  if (context_.collective) context_.collective->set_group(std::move(group));
 }
 
 uint64_t Stage::cache_bytes() const {
@@ -88,7 +95,9 @@ Status Stage::run(const tensor::Step& step,
 }
 
 void Stage::run_rows(const tensor::Step& step) {
-  const array hidden = decoder_->run_layers(input(step), *cache_, step);
+  const array x = input(step);
+  if (before_layers_) before_layers_();
+  const array hidden = decoder_->run_layers(x, *cache_, step);
   if (!part_.has_head) {
     const array out = mx::astype(hidden, mx::float32);
     finish(out);

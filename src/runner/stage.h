@@ -2,6 +2,7 @@
 // inputs to what the next rank or the sampler needs.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -18,6 +19,8 @@ struct StageOptions {
   uint32_t threads = 1;                           // of the fast path
   uint32_t page_tokens = 32;
   uint32_t pages = 64;
+  /// Called in each step when its input is there, before its layers run; tests delay a stage here.
+  std::function<void()> before_layers = {};
 };
 
 /// Engine thread, but where said otherwise.
@@ -30,6 +33,9 @@ class Stage {
 
   /// Borrowed; null when the epoch is over. Requires one for more than one rank.
   void set_transport(comm::Transport* transport);
+
+  /// Tensor split only: exchanges go through MLX's distributed operations (NCCL, JACCL, MPI, ring).
+  void set_group(std::optional<tensor::mx::distributed::Group> group);
 
   /// Drops what a failed step left behind. Page contents are undefined afterwards.
   void reset() { cache_->forget_pending(); }
@@ -64,6 +70,7 @@ class Stage {
   tensor::Context context_;
   topology::Part part_;
   std::unique_ptr<kv::Cache> cache_;
+  std::function<void()> before_layers_;
   comm::Transport* transport_ = nullptr;
   std::vector<float> logits_;
 };

@@ -144,12 +144,12 @@ array rotate_fast(const array& x,
                             workers = context.workers](const std::vector<array>& in,
                                                        std::vector<array>& out) {
     const RopeTable& table = step.rope_table(*rope);
-    out[0].copy_shared_buffer(in[0]);
+    share(out[0], in[0]);
     kernels::rope(*workers, {.x = out[0].data<float>(),
                              .tokens = step.tokens(),
                              .heads = static_cast<size_t>(in[0].shape(1)) / dim,
                              .head_dim = dim,
-                             .token_stride = row_stride(in[0]),
+                             .token_stride = row_stride(out[0]),
                              .pairs = rope->inverse_frequencies.size(),
                              .interleaved = rope->interleaved,
                              .cosine = table.cosine.data(),

@@ -1,5 +1,6 @@
 #include "tensor/collective.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tandem::tensor {
@@ -55,6 +56,7 @@ comm::Transport& Collective::transport() const {
 }
 
 array Collective::all_sum(const array& x) const {
+  if (group_) return mx::distributed::all_sum(x, group_);
   const array in = mx::default_device() == mx::Device::cpu ? x : mx::contiguous(x);
   return cpu_op("AllSum", in.shape(), in.dtype(), {in}, [this](const auto& inputs, auto& outputs) {
     const array& from = inputs[0];
@@ -69,6 +71,7 @@ array Collective::all_sum(const array& x) const {
 
 array Collective::gather_columns(const array& x,
                                  const std::vector<topology::Range>& columns) const {
+  if (group_) return gather_by_group(x, columns);
   const int width = rank_ == 0 ? static_cast<int>(columns.back().end) : 0;
   return cpu_op("GatherColumns", {x.shape(0), width}, mx::float32, {x},
                 [this, columns](const auto& inputs, auto& outputs) {
@@ -78,6 +81,23 @@ array Collective::gather_columns(const array& x,
                   const std::span part(inputs[0].template data<float>(), inputs[0].size());
                   if (!part.empty()) check(transport().send(std::as_bytes(part), 0));
                 });
+}
+
+/// Some backends gather equal parts only, and have no send: parts are padded to the widest.
+array Collective::gather_by_group(const array& x,
+                                  const std::vector<topology::Range>& columns) const {
+  int widest = 0;
+  for (const topology::Range& c : columns) widest = std::max(widest, static_cast<int>(c.size()));
+  const int rows = x.shape(0);
+  const array padded = mx::pad(x, {{0, 0}, {0, widest - x.shape(1)}});
+  const array all = mx::distributed::all_gather(mx::contiguous(padded), group_);
+  if (rank_ != 0) return mx::depends({mx::zeros({rows, 0}, mx::float32)}, {all}).front();
+  std::vector<array> parts;
+  for (uint32_t r = 0; r < columns.size(); ++r) {
+    const int top = static_cast<int>(r) * rows;
+    parts.push_back(mx::slice(all, {top, 0}, {top + rows, static_cast<int>(columns[r].size())}));
+  }
+  return mx::concatenate(parts, 1);
 }
 
 }  // namespace tandem::tensor

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include "comm/transport.h"
@@ -32,6 +33,10 @@ class Collective {
   /// Requires `transport` (borrowed) to have this rank and size. Null: every exchange fails.
   void set_transport(comm::Transport* transport);
 
+  /// Exchanges go through MLX's distributed operations instead, on whatever device the group
+  /// serves.
+  void set_group(std::optional<mx::distributed::Group> group) { group_ = std::move(group); }
+
   /// Element by element in rank order, in float32. [rows, width] in, the same out.
   array all_sum(const array& x) const;
 
@@ -41,10 +46,12 @@ class Collective {
 
  private:
   comm::Transport& transport() const;
+  array gather_by_group(const array& x, const std::vector<topology::Range>& columns) const;
 
   uint32_t rank_;
   uint32_t size_;
   comm::Transport* transport_ = nullptr;
+  std::optional<mx::distributed::Group> group_;
 };
 
 }  // namespace tandem::tensor

@@ -1,13 +1,29 @@
 #include "tensor/cpu_op.h"
 
 #include <fmt/format.h>
+#include <mlx/backend/cpu/encoder.h>
+
+#include <algorithm>
 
 namespace tandem::tensor {
 
+namespace {
+
+/// Handles without ownership: the evaluation keeps the buffers until its tasks are done.
+std::vector<array> borrowed(const std::vector<array>& arrays) {
+  std::vector<array> out;
+  for (const array& a : arrays) out.push_back(array::unsafe_weak_copy(a));
+  return out;
+}
+
+}  // namespace
+
 void CpuOp::eval_cpu(const std::vector<array>& inputs, std::vector<array>& outputs) {
-  // Inputs may still be on their way in the stream's thread; the function runs here.
-  mx::synchronize(stream());
-  function_(inputs, outputs);
+  for (array& out : outputs) allocate(out);
+  mx::cpu::get_command_encoder(stream()).dispatch(
+      [function = function_, in = borrowed(inputs), out = borrowed(outputs)]() mutable {
+        (*function)(in, out);
+      });
 }
 
 void CpuOp::eval_gpu(const std::vector<array>&, std::vector<array>&) {
@@ -33,17 +49,29 @@ std::vector<array> cpu_ops(const char* name,
   return array::make_arrays(std::move(shapes), dtypes, op, inputs);
 }
 
-void allocate(array& out) { out.set_data(mx::allocator::malloc(out.nbytes())); }
+void allocate(array& out) {
+  if (!out.data_shared_ptr()) out.set_data(mx::allocator::malloc(out.nbytes()));
+}
 
 void view_columns(array& out, const array& buffer, int64_t stride, int64_t offset) {
-  const bool whole = stride == out.shape(1) || out.shape(0) <= 1;
+  const auto rows = static_cast<size_t>(out.shape(0)), width = static_cast<size_t>(out.shape(1));
+  const auto step = static_cast<size_t>(stride), at = static_cast<size_t>(offset);
+  if (out.data_shared_ptr()) {
+    for (size_t r = 0; r < rows; ++r)
+      std::copy_n(buffer.data<float>() + r * step + at, width, out.data<float>() + r * width);
+    return;
+  }
+  const bool is_whole = step == width || rows <= 1;
   array::Flags flags = buffer.flags();
-  flags.contiguous = flags.row_contiguous = whole;
-  flags.col_contiguous = whole && (out.shape(0) == 1 || out.shape(1) == 1);
-  const size_t rows = static_cast<size_t>(out.shape(0));
-  const size_t span =
-      rows == 0 ? 0 : (rows - 1) * static_cast<size_t>(stride) + static_cast<size_t>(out.shape(1));
-  out.copy_shared_buffer(buffer, {stride, 1}, flags, span, offset);
+  flags.contiguous = flags.row_contiguous = is_whole;
+  flags.col_contiguous = is_whole && (rows <= 1 || width == 1);
+  out.copy_shared_buffer(buffer, {stride, 1}, flags, rows == 0 ? 0 : (rows - 1) * step + width,
+                         offset);
+}
+
+void share(array& out, const array& in) {
+  if (!out.data_shared_ptr()) return out.copy_shared_buffer(in);
+  view_columns(out, in, static_cast<int64_t>(row_stride(in)), 0);
 }
 
 size_t row_stride(const array& matrix) {

@@ -13,20 +13,22 @@ namespace tandem::tensor {
 namespace mx = mlx::core;
 using mx::array;
 
-/// Computes outputs from inputs that are available, on the calling thread. It gives every output
-/// its data: allocate(), or a view of another array's buffer.
+/// Computes outputs from inputs that are available. It gives every output its data by allocate(),
+/// or by view_columns() or share() of a buffer that nobody else reads later.
 using CpuFunction =
     std::function<void(const std::vector<array>& inputs, std::vector<array>& outputs)>;
 
-/// A node that runs a CpuFunction. Our evaluator (evaluator.h) calls it directly; mx::eval works
-/// too.
+/// A node that runs a CpuFunction. Our evaluator (evaluator.h) calls it on its own thread; under
+/// mx::eval it runs in the stream's thread, with outputs allocated beforehand.
 class CpuOp final : public mx::Primitive {
  public:
   CpuOp(mx::Stream stream, const char* name, CpuFunction function)
-      : Primitive(stream), name_(name), function_(std::move(function)) {}
+      : Primitive(stream),
+        name_(name),
+        function_(std::make_shared<const CpuFunction>(std::move(function))) {}
 
   void run(const std::vector<array>& inputs, std::vector<array>& outputs) const {
-    function_(inputs, outputs);
+    (*function_)(inputs, outputs);
   }
 
   void eval_cpu(const std::vector<array>& inputs, std::vector<array>& outputs) override;
@@ -35,7 +37,7 @@ class CpuOp final : public mx::Primitive {
 
  private:
   const char* name_;
-  CpuFunction function_;
+  std::shared_ptr<const CpuFunction> function_;  // shared: with tasks, which outlive the node
 };
 
 /// One node with one output.
@@ -55,9 +57,13 @@ std::vector<array> cpu_ops(const char* name,
 /// Gives an output of a CpuFunction row-major memory of its own, content undefined.
 void allocate(array& out);
 
-/// Makes an output a [rows, width] view of a float32 buffer whose rows lie `stride` apart, from
-/// `offset` on.
+/// Makes an output [rows, width] those columns of a float32 buffer whose rows lie `stride` apart,
+/// from `offset` on: a view, or a copy where the output has memory already.
 void view_columns(array& out, const array& buffer, int64_t stride, int64_t offset);
+
+/// Makes an output the same as an input, for changes in place: shared, or copied where it has
+/// memory already.
+void share(array& out, const array& in);
 
 /// Floats from row to row of a matrix whose rows are contiguous. Throws std::invalid_argument for
 /// others.

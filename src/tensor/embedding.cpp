@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tensor/gather.h"
+
 namespace tandem::tensor {
 
 Embedding::Embedding(const Weights& module, uint32_t hidden, topology::Range rows)
@@ -15,9 +17,10 @@ Embedding::Embedding(const Weights& module, uint32_t hidden, topology::Range row
 
 array Embedding::operator()(const Step& step) const {
   if (!context_.collective) return mx::astype(matrix_->gather(step.ids()), context_.dtype);
-  if (!matrix_)
-    return all_sum(context_, mx::zeros({static_cast<int>(step.tokens()), static_cast<int>(hidden_)},
-                                       context_.dtype));
+  if (!matrix_) {
+    const array none = mx::zeros({static_cast<int>(step.tokens()), 1}, context_.dtype);
+    return all_sum(context_, zeros_after(context_, none, hidden_));
+  }
   std::vector<uint32_t> local;
   std::vector<float> keep;
   for (const uint32_t id : step.ids()) {

@@ -18,4 +18,14 @@ array take_rows(const Context& context, const array& x, const std::vector<uint32
                 });
 }
 
+array zeros_after(const Context& context, const array& x, uint32_t width) {
+  const mx::Shape shape = {x.shape(0), static_cast<int>(width)};
+  if (!context.is_fast())
+    return mx::depends({mx::contiguous(mx::zeros(shape, context.dtype))}, {x}).front();
+  return cpu_op("Zeros", shape, mx::float32, {x}, [](const auto&, auto& out) {
+    allocate(out[0]);
+    std::fill_n(out[0].template data<float>(), out[0].size(), 0.0F);
+  });
+}
+
 }  // namespace tandem::tensor

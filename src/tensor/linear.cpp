@@ -1,5 +1,7 @@
 #include "tensor/linear.h"
 
+#include "tensor/gather.h"
+
 namespace tandem::tensor {
 
 RowLinear::RowLinear(const Weights& module,
@@ -25,10 +27,8 @@ array RowLinear::operator()(const array& x) const {
   return bias_ ? mx::add(sum, *bias_) : sum;
 }
 
-array RowLinear::zero_part(size_t tokens) const {
-  array zeros = mx::zeros({static_cast<int>(tokens), static_cast<int>(outputs_)}, context_.dtype);
-  zeros.eval();
-  const array sum = all_sum(context_, zeros);
+array RowLinear::sum_of_others(const array& x) const {
+  const array sum = all_sum(context_, zeros_after(context_, x, outputs_));
   return bias_ ? mx::add(sum, *bias_) : sum;
 }
 

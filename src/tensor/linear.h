@@ -33,14 +33,15 @@ class StackedLinear {
 };
 
 /// y = x W^T + bias where each rank holds some inputs: the products are summed over the ranks, then
-/// the bias is added. A rank without inputs passes an empty x and adds zeros.
+/// the bias is added. A rank without inputs adds zeros.
 class RowLinear {
  public:
   RowLinear(const Weights& module, uint32_t outputs, uint32_t inputs, topology::Range columns);
 
   array operator()(const array& x) const;
-  /// What a rank without inputs gets.
-  array zero_part(size_t tokens) const;
+  /// For a rank without inputs: what the others' parts sum up to. `x` is the block's input,
+  /// [tokens, any].
+  array sum_of_others(const array& x) const;
 
  private:
   Context context_;

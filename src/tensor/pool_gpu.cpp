@@ -11,9 +11,9 @@ namespace {
 constexpr const char* kCudaWrite = R"(
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   const size_t width = size_t(WIDTH);
-  if (i >= size_t(TOKENS) * width) return;
+  if (i >= size_t(slots[0]) * width) return;
   const size_t token = i / width;
-  const size_t at = size_t(slots[token]) * width + i % width;
+  const size_t at = size_t(slots[1 + token]) * width + i % width;
   const_cast<T*>(keys)[at] = k[i];
   const_cast<T*>(values)[at] = v[i];
   if (i == 0) next[0] = order[0];
@@ -22,9 +22,9 @@ constexpr const char* kCudaWrite = R"(
 constexpr const char* kMetalWrite = R"(
   const size_t i = thread_position_in_grid.x;
   const size_t width = size_t(WIDTH);
-  if (i >= size_t(TOKENS) * width) return;
+  if (i >= size_t(slots[0]) * width) return;
   const size_t token = i / width;
-  const size_t at = size_t(slots[token]) * width + i % width;
+  const size_t at = size_t(slots[1 + token]) * width + i % width;
   ((device T*)keys)[at] = k[i];
   ((device T*)values)[at] = v[i];
   if (i == 0) next[0] = order[0];
@@ -33,9 +33,9 @@ constexpr const char* kMetalWrite = R"(
 constexpr const char* kCudaCopy = R"(
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   const size_t width = size_t(WIDTH);
-  if (i >= size_t(COUNT) * width) return;
-  const size_t from = size_t(pairs[2 * (i / width)]) * width + i % width;
-  const size_t to = size_t(pairs[2 * (i / width) + 1]) * width + i % width;
+  if (i >= size_t(pairs[0]) * width) return;
+  const size_t from = size_t(pairs[1 + 2 * (i / width)]) * width + i % width;
+  const size_t to = size_t(pairs[2 + 2 * (i / width)]) * width + i % width;
   const_cast<T*>(keys)[to] = keys[from];
   const_cast<T*>(values)[to] = values[from];
   if (i == 0) next[0] = order[0];
@@ -44,9 +44,9 @@ constexpr const char* kCudaCopy = R"(
 constexpr const char* kMetalCopy = R"(
   const size_t i = thread_position_in_grid.x;
   const size_t width = size_t(WIDTH);
-  if (i >= size_t(COUNT) * width) return;
-  const size_t from = size_t(pairs[2 * (i / width)]) * width + i % width;
-  const size_t to = size_t(pairs[2 * (i / width) + 1]) * width + i % width;
+  if (i >= size_t(pairs[0]) * width) return;
+  const size_t from = size_t(pairs[1 + 2 * (i / width)]) * width + i % width;
+  const size_t to = size_t(pairs[2 + 2 * (i / width)]) * width + i % width;
   ((device T*)keys)[to] = keys[from];
   ((device T*)values)[to] = values[from];
   if (i == 0) next[0] = order[0];
@@ -80,19 +80,19 @@ array write_on_gpu(const Pool& pool, const array& k, const array& v, const array
   const array keys = mx::contiguous(mx::astype(k, dtype));
   const array values = mx::contiguous(mx::astype(v, dtype));
   return run(kernel, {pool.keys, pool.values, keys, values, slots, pool.order}, k.size(),
-             {{"T", dtype}, {"WIDTH", k.shape(1)}, {"TOKENS", k.shape(0)}});
+             {{"T", dtype}, {"WIDTH", k.shape(1)}});
 }
 
 array copy_on_gpu(const Pool& pool, std::span<const uint32_t> from, std::span<const uint32_t> to) {
   static const auto kernel =
       make_kernel("tandem_page_copy", {"keys", "values", "pairs", "order"}, kCudaCopy, kMetalCopy);
-  std::vector<uint32_t> pairs;
+  std::vector<uint32_t> pairs = {static_cast<uint32_t>(from.size())};
   for (size_t i = 0; i < from.size(); ++i) pairs.insert(pairs.end(), {from[i], to[i]});
   const array list(pairs.begin(), {static_cast<int>(pairs.size())});
   const int width = pool.keys.shape(1) * pool.keys.shape(2) * pool.keys.shape(3);
-  return run(
-      kernel, {pool.keys, pool.values, list, pool.order}, from.size() * static_cast<size_t>(width),
-      {{"T", pool.keys.dtype()}, {"WIDTH", width}, {"COUNT", static_cast<int>(from.size())}});
+  return run(kernel, {pool.keys, pool.values, list, pool.order},
+             from.size() * static_cast<size_t>(width),
+             {{"T", pool.keys.dtype()}, {"WIDTH", width}});
 }
 
 }  // namespace tandem::tensor

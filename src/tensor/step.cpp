@@ -55,8 +55,10 @@ const std::pair<array, array>& Step::rope_arrays(const Rope& rope) const {
 }
 
 const array& Step::slot_array() const {
-  if (!slot_array_) slot_array_.emplace(slots_.begin(), mx::Shape{static_cast<int>(slots_.size())});
-  return *slot_array_;
+  if (slot_array_) return *slot_array_;
+  std::vector<uint32_t> content = {static_cast<uint32_t>(slots_.size())};
+  content.insert(content.end(), slots_.begin(), slots_.end());
+  return slot_array_.emplace(content.begin(), mx::Shape{static_cast<int>(content.size())});
 }
 
 }  // namespace tandem::tensor

@@ -42,8 +42,9 @@ class Step {
 
   /// Cosines and sines for each token; computed at the first call, by every later layer reused.
   const RopeTable& rope_table(const Rope& rope) const;
-  /// The same as arrays [tokens, 1, pairs], and slots and ids as [tokens] uint32 arrays.
+  /// The same as arrays [tokens, 1, pairs].
   const std::pair<array, array>& rope_arrays(const Rope& rope) const;
+  /// The number of tokens, then their slots: [1 + tokens] uint32.
   const array& slot_array() const;
 
  private:

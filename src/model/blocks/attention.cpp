@@ -42,7 +42,7 @@ Attention::Attention(const Weights& w, const Config& c, AttentionOptions options
 }
 
 array Attention::operator()(const array& x, kv::Layer* kv, const Step& step) const {
-  if (!qkv_) return out_.zero_part(step.tokens());
+  if (!qkv_) return out_.sum_of_others(x);
   const auto qkv = (*qkv_)(x);
   const array q = q_norm_ ? (*q_norm_)(qkv[0]) : qkv[0];
   const array k = k_norm_ ? (*k_norm_)(qkv[1]) : qkv[1];

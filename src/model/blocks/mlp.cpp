@@ -17,7 +17,7 @@ SwiGlu::SwiGlu(const tensor::Weights& w, const Config& c)
 }
 
 tensor::array SwiGlu::operator()(const tensor::array& x) const {
-  if (!gate_up_) return down_.zero_part(static_cast<size_t>(x.shape(0)));
+  if (!gate_up_) return down_.sum_of_others(x);
   const auto gate_up = (*gate_up_)(x);
   return down_(tensor::swiglu(context_, gate_up[0], gate_up[1]));
 }

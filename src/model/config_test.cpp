@@ -1,0 +1,90 @@
+#include "model/config.h"
+
+#include <doctest/doctest.h>
+
+namespace tandem::model {
+namespace {
+
+nlohmann::json good() {
+  return {{"model_type", "llama"},    {"hidden_size", 64},          {"num_hidden_layers", 3},
+          {"num_attention_heads", 4}, {"num_key_value_heads", 2},   {"intermediate_size", 96},
+          {"vocab_size", 101},        {"rms_norm_eps", 1e-6},       {"rope_theta", 1e5},
+          {"hidden_act", "silu"},     {"tie_word_embeddings", true}};
+}
+
+template <class V>
+nlohmann::json with(const char* key, V value, nlohmann::json json = good()) {
+  json[key] = value;
+  return json;
+}
+
+void check_refused(const nlohmann::json& json, ErrorCode code, const std::string& word) {
+  const auto config = decode_llama_config(json);
+  REQUIRE_FALSE(config.has_value());
+  CHECK(config.error().code == code);
+  CAPTURE(config.error().message);
+  CHECK(config.error().message.find(word) != std::string::npos);
+}
+
+TEST_CASE("head_dim and KV heads have their usual defaults") {
+  auto json = good();
+  json.erase("num_key_value_heads");
+  const auto config = decode_llama_config(json);
+  REQUIRE(config.has_value());
+  CHECK(config->head_dim == 16);
+  CHECK(config->kv_heads == 4);
+  CHECK(config->windows == std::vector<uint32_t>{0, 0, 0});
+}
+
+TEST_CASE("a missing, mistyped or impossible field is refused by name") {
+  for (const char* key : {"hidden_size", "num_hidden_layers", "num_attention_heads",
+                          "intermediate_size", "vocab_size", "rms_norm_eps"}) {
+    auto json = good();
+    json.erase(key);
+    check_refused(json, ErrorCode::kCorrupt, key);
+    check_refused(with(key, "64"), ErrorCode::kCorrupt, key);
+  }
+  check_refused(with("hidden_size", -64), ErrorCode::kCorrupt, "hidden_size");
+  check_refused(with("hidden_size", 1.5), ErrorCode::kCorrupt, "hidden_size");
+  check_refused(with("num_key_value_heads", 3), ErrorCode::kCorrupt, "KV heads");
+  check_refused(with("tie_word_embeddings", 1), ErrorCode::kCorrupt, "tie_word_embeddings");
+}
+
+TEST_CASE("what would change results and is not offered is refused") {
+  check_refused(with("hidden_act", "gelu"), ErrorCode::kUnsupported, "gelu");
+  check_refused(with("rope_scaling", nlohmann::json{{"rope_type", "longrope"}, {"factor", 2}}),
+                ErrorCode::kUnsupported, "longrope");
+  check_refused(with("layer_types", std::vector<std::string>(3, "chunked_attention")),
+                ErrorCode::kUnsupported, "chunked");
+}
+
+TEST_CASE("windows follow layer_types, mistral's sliding_window and qwen's switch") {
+  auto typed = with("sliding_window", 12);
+  typed["layer_types"] = {"sliding_attention", "full_attention", "sliding_attention"};
+  CHECK(decode_llama_config(typed)->windows == std::vector<uint32_t>{12, 0, 12});
+  CHECK(decode_llama_config(with("sliding_window", 12))->windows == std::vector<uint32_t>{0, 0, 0});
+  CHECK(decode_llama_config(with("sliding_window", 12, with("model_type", "mistral")))->windows ==
+        std::vector<uint32_t>{12, 12, 12});
+  auto qwen = with("sliding_window", 12, with("model_type", "qwen2"));
+  qwen["max_window_layers"] = 2;
+  CHECK(decode_llama_config(qwen)->windows == std::vector<uint32_t>{0, 0, 0});
+  qwen["use_sliding_window"] = true;
+  CHECK(decode_llama_config(qwen)->windows == std::vector<uint32_t>{0, 0, 12});
+}
+
+TEST_CASE("rope parameters are read from either spelling") {
+  const nlohmann::json scaling = {{"rope_type", "linear"}, {"factor", 4.0}};
+  const auto old_style = decode_llama_config(with("rope_scaling", scaling));
+  auto parameters = scaling;
+  parameters["rope_theta"] = 1e5;
+  auto json = with("rope_parameters", parameters);
+  json.erase("rope_theta");
+  const auto new_style = decode_llama_config(json);
+  REQUIRE(old_style.has_value());
+  REQUIRE(new_style.has_value());
+  CHECK(old_style->rope->inverse_frequencies == new_style->rope->inverse_frequencies);
+  CHECK(old_style->rope->inverse_frequencies[0] == doctest::Approx(0.25));
+}
+
+}  // namespace
+}  // namespace tandem::model

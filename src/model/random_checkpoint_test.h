@@ -1,0 +1,183 @@
+// Checkpoints of random numbers in memory, for the tests of folders that run models.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <random>
+
+#include "format/checkpoint.h"
+
+namespace tandem::model {
+
+struct RandomOptions {
+  std::string model_type = "llama";
+  uint32_t layers = 2;
+  uint32_t hidden = 64;
+  uint32_t heads = 4;
+  uint32_t kv_heads = 2;
+  uint32_t head_dim = 32;
+  uint32_t mlp = 96;
+  uint32_t vocab = 101;
+  bool has_tied_head = true;
+  bool has_biases = false;
+  int bits = 0;  // 0: dense float32
+  int group = 32;
+  uint32_t window = 0;       // of every layer but the last; 0: none
+  std::string flipped = {};  // a tensor one of whose bits differs
+};
+
+/// A model whose tensors are drawn from their names. Counts what is read of it.
+class RandomCheckpoint final : public format::Checkpoint {
+ public:
+  explicit RandomCheckpoint(const RandomOptions& o) : options_(o) {
+    config_ = {{"model_type", o.model_type},
+               {"hidden_size", o.hidden},
+               {"num_hidden_layers", o.layers},
+               {"num_attention_heads", o.heads},
+               {"num_key_value_heads", o.kv_heads},
+               {"head_dim", o.head_dim},
+               {"intermediate_size", o.mlp},
+               {"vocab_size", o.vocab},
+               {"max_position_embeddings", 512},
+               {"rms_norm_eps", 1e-5},
+               {"rope_theta", 10000.0},
+               {"tie_word_embeddings", o.has_tied_head}};
+    if (o.window != 0) {
+      config_["sliding_window"] = o.window;
+      config_["layer_types"] = std::vector<std::string>(o.layers, "sliding_attention");
+      config_["layer_types"].back() = "full_attention";
+    }
+    make_tensors();
+  }
+
+  const nlohmann::json& config() const override { return config_; }
+
+  std::vector<std::string> names() const override {
+    std::vector<std::string> out;
+    for (const auto& [name, tensor] : tensors_) out.push_back(name);
+    return out;
+  }
+
+  bool has(std::string_view name) const override { return tensors_.contains(name); }
+
+  Result<format::Tensor> describe(std::string_view name) const override {
+    const auto it = tensors_.find(name);
+    if (it == tensors_.end()) return Error{ErrorCode::kNotFound, fmt::format("no tensor {}", name)};
+    return it->second;
+  }
+
+  Result<format::Tensor> tensor(std::string_view name,
+                                std::optional<format::RowRange> rows = {}) const override {
+    auto out = describe(name);
+    if (!out) return out;
+    if (rows) {
+      const size_t row = out->bytes.size() / static_cast<size_t>(out->shape[0]);
+      const auto count = static_cast<size_t>(rows->end - rows->begin);
+      out->bytes = out->bytes.subspan(static_cast<size_t>(rows->begin) * row, count * row);
+      out->shape[0] = rows->end - rows->begin;
+    }
+    bytes_read_ += out->bytes.size();
+    return out;
+  }
+
+  Result<std::optional<format::Quantization>> quantization(std::string_view module) const override {
+    if (!has(fmt::format("{}.scales", module))) return std::optional<format::Quantization>();
+    return std::optional(format::Quantization{options_.bits, options_.group});
+  }
+
+  uint64_t weight_bytes() const override {
+    uint64_t sum = 0;
+    for (const auto& [name, tensor] : tensors_) sum += tensor.bytes.size();
+    return sum;
+  }
+  std::filesystem::path directory() const override { return {}; }
+
+  /// Bytes of all tensors and rows asked for so far.
+  uint64_t bytes_read() const { return bytes_read_; }
+  /// Adds a tensor that no model uses.
+  void add_stray(const std::string& name) { put_floats(name, {4}, 1, 0); }
+  void remove(const std::string& name) { tensors_.erase(name); }
+
+ private:
+  void make_tensors() {
+    const RandomOptions& o = options_;
+    put_matrix("model.embed_tokens", o.vocab, o.hidden, 2.0F, false);
+    put_floats("model.norm.weight", {o.hidden}, 0.1F, 1);
+    if (!o.has_tied_head) put_matrix("lm_head", o.vocab, o.hidden, 2.0F, false);
+    const uint32_t q = o.heads * o.head_dim, kv = o.kv_heads * o.head_dim;
+    for (uint32_t i = 0; i < o.layers; ++i) {
+      const std::string p = fmt::format("model.layers.{}.", i);
+      const bool qkv_bias = o.has_biases || o.model_type == "qwen2";
+      put_floats(p + "input_layernorm.weight", {o.hidden}, 0.1F, 1);
+      put_floats(p + "post_attention_layernorm.weight", {o.hidden}, 0.1F, 1);
+      put_matrix(p + "self_attn.q_proj", q, o.hidden, 1.5F, qkv_bias);
+      put_matrix(p + "self_attn.k_proj", kv, o.hidden, 1.5F, qkv_bias);
+      put_matrix(p + "self_attn.v_proj", kv, o.hidden, 1, qkv_bias);
+      put_matrix(p + "self_attn.o_proj", o.hidden, q, 1, o.has_biases);
+      put_matrix(p + "mlp.gate_proj", o.mlp, o.hidden, 1, o.has_biases);
+      put_matrix(p + "mlp.up_proj", o.mlp, o.hidden, 1, o.has_biases);
+      put_matrix(p + "mlp.down_proj", o.hidden, o.mlp, 1, o.has_biases);
+      if (o.model_type != "qwen3") continue;
+      put_floats(p + "self_attn.q_norm.weight", {o.head_dim}, 0.1F, 1);
+      put_floats(p + "self_attn.k_norm.weight", {o.head_dim}, 0.1F, 1);
+    }
+  }
+
+  void put_matrix(
+      const std::string& module, uint32_t rows, uint32_t columns, float gain, bool has_bias) {
+    const float deviation = gain / std::sqrt(static_cast<float>(columns));
+    if (has_bias) put_floats(module + ".bias", {rows}, 0.1F, 0);
+    if (options_.bits == 0) return put_floats(module + ".weight", {rows, columns}, deviation, 0);
+    const auto groups = columns / static_cast<uint32_t>(options_.group);
+    const float step = deviation * 4 / static_cast<float>(1 << options_.bits);
+    put_words(module + ".weight", {rows, columns * static_cast<uint32_t>(options_.bits) / 32});
+    put_floats(module + ".scales", {rows, groups}, step * 0.1F, step);
+    put_floats(module + ".biases", {rows, groups}, step,
+               -step * static_cast<float>((1 << options_.bits) - 1) / 2);
+  }
+
+  void put_floats(const std::string& name,
+                  std::vector<int64_t> shape,
+                  float deviation,
+                  float mean) {
+    auto data = storage(name, shape, format::Dtype::kF32);
+    std::mt19937_64 random(std::hash<std::string>()(name));
+    std::normal_distribution<float> normal(mean, deviation);
+    for (size_t i = 0; i < data.size() / 4; ++i) {
+      const float value = normal(random);
+      std::memcpy(data.data() + 4 * i, &value, 4);
+    }
+    flip(name, data);
+  }
+
+  void put_words(const std::string& name, std::vector<int64_t> shape) {
+    auto data = storage(name, shape, format::Dtype::kU32);
+    std::mt19937_64 random(std::hash<std::string>()(name));
+    for (std::byte& b : data) b = static_cast<std::byte>(random() & 255U);
+    flip(name, data);
+  }
+
+  std::span<std::byte> storage(const std::string& name,
+                               std::vector<int64_t> shape,
+                               format::Dtype dtype) {
+    size_t bytes = 4;
+    for (const int64_t n : shape) bytes *= static_cast<size_t>(n);
+    auto data = std::make_shared<std::vector<std::byte>>(bytes);
+    const std::span<std::byte> out(*data);
+    tensors_[name] = {
+        .dtype = dtype, .shape = std::move(shape), .bytes = out, .owner = std::move(data)};
+    return out;
+  }
+
+  void flip(const std::string& name, std::span<std::byte> data) const {
+    if (name == options_.flipped) data[data.size() / 2 + 2] ^= std::byte{0x40};
+  }
+
+  RandomOptions options_;
+  nlohmann::json config_;
+  std::map<std::string, format::Tensor, std::less<>> tensors_;
+  mutable uint64_t bytes_read_ = 0;
+};
+
+}  // namespace tandem::model

@@ -1,0 +1,174 @@
+#include <doctest/doctest.h>
+
+#include <array>
+
+#include "runner/ranks_test.h"
+
+namespace tandem::runner {
+namespace {
+
+using model::RandomOptions;
+
+/// Two requests, prefilled in chunks together and then decoded.
+std::vector<plan::StepPlan> mixed_plans(uint32_t vocab, uint32_t page_tokens) {
+  Pages pool(64, page_tokens, 11);
+  std::array<History, 2> histories = {History{.id = 1, .tokens = random_tokens(21, vocab, 1)},
+                                      History{.id = 2, .tokens = random_tokens(13, vocab, 2)}};
+  std::vector<plan::StepPlan> out;
+  const auto add = [&](size_t first, size_t second) {
+    plan::StepPlan plan{.sequence = out.size()};
+    if (first != 0) plan.rows.push_back(histories[0].next(first, pool, true));
+    if (second != 0) plan.rows.push_back(histories[1].next(second, pool, true));
+    out.push_back(std::move(plan));
+  };
+  add(9, 0);
+  add(10, 7);
+  add(1, 5);
+  add(1, 1);
+  return out;
+}
+
+void check_equals_one_rank(RanksSetup setup) {
+  CAPTURE(setup.model.heads);
+  CAPTURE(setup.model.kv_heads);
+  CAPTURE(setup.model.bits);
+  const uint32_t ranks = setup.ranks;
+  CAPTURE(ranks);
+  CAPTURE((setup.split == topology::Split::kPipeline));
+  const auto plans = mixed_plans(setup.model.vocab, setup.page_tokens);
+  const RanksOutcome split = run_ranks(setup, plans);
+  setup.ranks = 1;
+  setup.shares = {};
+  const RanksOutcome alone = run_ranks(setup, plans);
+  for (const Error& e : split.errors) FAIL(e.message);
+  REQUIRE(alone.errors.empty());
+  REQUIRE(split.logits.size() == plans.size());
+  const float tolerance = setup.model.bits == 0 ? 2e-4F : 5e-4F;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    CHECK(largest_difference(split.logits[i], alone.logits[i]) <= tolerance);
+    for (const auto& hashes : split.hashes) CHECK(hashes[i] == alone.hashes[0][i]);
+  }
+}
+
+struct Heads {
+  uint32_t heads, kv_heads;
+};
+constexpr std::array kHeads = {Heads{4, 2}, Heads{9, 3}, Heads{10, 2}, Heads{7, 1}};
+
+RandomOptions model_of(Heads h, int bits) {
+  return {.model_type = h.heads % 2 == 0 ? "qwen3" : "llama",
+          .layers = 5,
+          .heads = h.heads,
+          .kv_heads = h.kv_heads,
+          .has_tied_head = h.heads % 2 == 1,
+          .has_biases = h.heads == 9,
+          .bits = bits,
+          .window = h.heads == 7 ? 6U : 0U};
+}
+
+TEST_CASE("tensor split over 2 to 5 ranks gives one rank's logits") {
+  for (const Heads h : kHeads)
+    for (const int bits : {0, 4})
+      for (uint32_t ranks = 2; ranks <= 5; ++ranks)
+        check_equals_one_rank({.model = model_of(h, bits), .ranks = ranks});
+}
+
+TEST_CASE("uneven tensor shares give one rank's logits, also for a rank that gets nothing") {
+  for (const Heads h : kHeads) {
+    check_equals_one_rank({.model = model_of(h, 4), .ranks = 2, .shares = {3, 1}});
+    check_equals_one_rank({.model = model_of(h, 0), .ranks = 3, .shares = {1, 0, 4}});
+    check_equals_one_rank({.model = model_of(h, 0), .ranks = 2, .shares = {0, 1}});
+  }
+}
+
+TEST_CASE("pipelines of 2 to 5 stages give one rank's logits, with even and uneven layers") {
+  for (const Heads h : kHeads)
+    for (uint32_t ranks = 2; ranks <= 5; ++ranks)
+      check_equals_one_rank(
+          {.model = model_of(h, 4), .split = topology::Split::kPipeline, .ranks = ranks});
+  check_equals_one_rank({.model = model_of(kHeads[0], 0),
+                         .split = topology::Split::kPipeline,
+                         .ranks = 2,
+                         .shares = {1, 4}});
+  check_equals_one_rank({.model = model_of(kHeads[1], 0),
+                         .split = topology::Split::kPipeline,
+                         .ranks = 3,
+                         .shares = {5, 1, 1}});
+}
+
+TEST_CASE("two stages overlap the chunks of a prompt") {
+  const auto plans = chunked_plans(random_tokens(64, 101, 4), 8, 64, 4);
+  REQUIRE(plans.size() == 8);
+  RanksSetup setup = {
+      .model = model_of(kHeads[0], 0), .split = topology::Split::kPipeline, .ranks = 2};
+  setup.before_layers = [] {  // a slow stage
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  };
+  setup.is_serial = true;
+  const RanksOutcome serial = run_ranks(setup, plans);
+  REQUIRE(serial.errors.empty());
+  CHECK(serial.elapsed >= 8 * 2 * std::chrono::milliseconds(20));
+  setup.is_serial = false;
+  auto best = serial.elapsed;
+  for (int attempt = 0; attempt < 3 && best > serial.elapsed * 65 / 100;
+       ++attempt) {  // a busy machine is no defect
+    const RanksOutcome overlapped = run_ranks(setup, plans);
+    REQUIRE(overlapped.errors.empty());
+    CHECK(overlapped.logits == serial.logits);
+    best = std::min(best, overlapped.elapsed);
+  }
+  CHECK(best <= serial.elapsed * 65 / 100);
+}
+
+TEST_CASE("a rank that executes a tampered page table gets another state hash") {
+  const auto plans = mixed_plans(101, 4);
+  RanksSetup setup = {.model = model_of(kHeads[0], 0), .ranks = 2};
+  setup.tamper = [](uint32_t rank, plan::StepPlan& plan) {
+    if (rank == 1 && plan.sequence == 2) std::swap(plan.rows[0].pages[0], plan.rows[0].pages[1]);
+  };
+  const RanksOutcome out = run_ranks(setup, plans);
+  REQUIRE(out.errors.empty());
+  CHECK(out.hashes[0][1] == out.hashes[1][1]);
+  CHECK(out.hashes[0][2] != out.hashes[1][2]);
+  CHECK(out.hashes[0][3] != out.hashes[1][3]);
+}
+
+TEST_CASE("each rank holds its own part of the weights only") {
+  const RandomOptions o = {
+      .layers = 4, .hidden = 256, .heads = 8, .kv_heads = 4, .mlp = 512, .vocab = 1024, .bits = 4};
+  const auto plans = chunked_plans(random_tokens(4, o.vocab, 1), 4, 64, 4);
+  const auto whole = run_ranks({.model = o}, plans).weight_bytes[0];
+  for (const auto split : {topology::Split::kTensor, topology::Split::kPipeline}) {
+    const auto parts = run_ranks({.model = o, .split = split, .ranks = 4}, plans);
+    REQUIRE(parts.errors.empty());
+    for (const uint64_t bytes : parts.weight_bytes) CHECK(bytes < whole * 4 / 10);
+  }
+}
+
+TEST_CASE("a rank that aborts ends its peers' steps") {
+  const auto plans = mixed_plans(101, 4);
+  const std::string name = fmt::format("runner_test.{}.abort", getpid());
+  std::array<std::optional<Error>, 2> errors;
+  std::vector<std::thread> threads;
+  for (uint32_t rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      auto runner =
+          ModelRunner::load(std::make_shared<model::RandomCheckpoint>(model_of(kHeads[0], 0)),
+                            {.rank = rank, .ranks = 2, .page_tokens = 4, .pages = 64});
+      (*runner)->set_transport(join_group(name, rank, 2));
+      TANDEM_CHECK((*runner)->reset(0).has_value(), "reset failed");
+      if (rank == 1) return (*runner)->abort();
+      for (const auto& plan : plans) {
+        if (const Status s = (*runner)->issue(plan); !s) errors[rank] = s.error();
+        if (errors[rank]) return;
+        if (const auto r = (*runner)->complete(); !r) errors[rank] = r.error();
+        if (errors[rank]) return;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  REQUIRE(errors[0].has_value());
+  CHECK(errors[0]->code == ErrorCode::kPeerLost);
+}
+
+}  // namespace
+}  // namespace tandem::runner
