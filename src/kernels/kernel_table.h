@@ -17,7 +17,8 @@ enum class Gate : uint8_t { kSilu, kGeluTanh };
 
 /// Each works on rows (items) [begin, end) of its operation; strides in the arguments are resolved.
 struct KernelTable {
-  void (*sum_groups)(const MatmulTask&, size_t begin, size_t end);
+  /// Fills the task's sums and factored rows from x.
+  void (*prepare)(const MatmulTask&, const float* x, size_t x_stride, size_t begin, size_t end);
   void (*matmul)(const MatmulTask&, size_t begin, size_t end, float* scratch);
   void (*rms_norm)(const RmsNormArgs&, float* residual, size_t begin, size_t end);
   void (*rope)(const RopeArgs&, size_t begin, size_t end);

@@ -10,7 +10,7 @@ namespace tandem::kernels {
 
 template <class V>
 constexpr KernelTable table_for() {
-  return {.sum_groups = sum_groups<V>,
+  return {.prepare = prepare_rows<V>,
           .matmul = matmul_range<V>,
           .rms_norm = rms_norm_range<V>,
           .rope = rope_range<V>,

@@ -1,30 +1,60 @@
 #include "kernels/matmul.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "kernels/kernel_table.h"
 #include "kernels/matmul_task.h"
 #include "kernels/share.h"
 
 namespace tandem::kernels {
+namespace {
 
-void matmul(WorkerPool& pool, const PackedMatrix& w, const MatmulArgs& args) {
-  if (args.rows == 0 || w.outputs() == 0) return;
-  MatmulTask task{.w = &w, .args = args, .sums = nullptr};
-  if (task.args.x_stride == 0) task.args.x_stride = w.inputs();
-  if (task.args.y_stride == 0) task.args.y_stride = w.outputs();
-  TANDEM_CHECK(task.args.x_stride >= w.inputs() || args.rows == 1, "[matmul] rows of x overlap");
-  TANDEM_CHECK(task.args.y_stride >= w.outputs() || args.rows == 1, "[matmul] rows of y overlap");
+/// `total` rows in as few parts of at most `most` as possible, parts of whole tiles.
+size_t even_part(size_t total, size_t most) {
+  const size_t parts = (total + most - 1) / most;
+  const size_t part = (total + parts - 1) / parts;
+  return (part + MatmulTask::kTileRows - 1) / MatmulTask::kTileRows * MatmulTask::kTileRows;
+}
 
+void multiply(WorkerPool& pool, MatmulTask& task) {
   const KernelTable& kernels = kernels_of(pool.level());
+  const PackedMatrix& w = *task.w;
+  const size_t rows = task.args.rows;
+  task.row_block = even_part(rows, MatmulTask::kRowBlock);
   if (w.is_quantized()) {
-    task.sums = pool.shared_scratch(args.rows * task.groups());
-    share_rows(pool, args.rows, w.inputs(),
-               [&](size_t begin, size_t end) { kernels.sum_groups(task, begin, end); });
+    task.groups = w.inputs() / w.group();
+    task.factored = pool.shared_scratch(rows * (w.inputs() + task.groups));
+    task.sums = task.factored + rows * w.inputs();
+    share_rows(pool, rows, w.inputs(), [&](size_t begin, size_t end) {
+      kernels.prepare(task, task.args.x, task.args.x_stride, begin, end);
+    });
+    task.args.x = task.factored;
+    task.args.x_stride = w.inputs();
   }
   pool.parallel_for(task.items(), [&](size_t begin, size_t end, size_t worker) {
     float* scratch = pool.scratch(worker, MatmulTask::kScratchFloats);
     kernels.matmul(task, begin, end, scratch);
   });
+}
+
+}  // namespace
+
+void matmul(WorkerPool& pool, const PackedMatrix& w, const MatmulArgs& given) {
+  if (given.rows == 0 || w.outputs() == 0) return;
+  MatmulArgs args = given;
+  if (args.x_stride == 0) args.x_stride = w.inputs();
+  if (args.y_stride == 0) args.y_stride = w.outputs();
+  TANDEM_CHECK(args.x_stride >= w.inputs() || args.rows == 1, "[matmul] rows of x overlap");
+  TANDEM_CHECK(args.y_stride >= w.outputs() || args.rows == 1, "[matmul] rows of y overlap");
+  const size_t chunk = even_part(given.rows, MatmulTask::kRowChunk);
+  for (size_t row = 0; row < given.rows; row += chunk) {
+    MatmulTask task{.w = &w, .args = args};
+    task.args.rows = std::min(chunk, given.rows - row);
+    task.args.x += row * args.x_stride;
+    task.args.y += row * args.y_stride;
+    multiply(pool, task);
+  }
 }
 
 }  // namespace tandem::kernels

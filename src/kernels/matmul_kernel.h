@@ -60,6 +60,7 @@ struct MatmulKernel {
   const MatmulTask& task;
   const PackedMatrix& w = *task.w;
   const CodeLayout layout = code_layout(w);
+  const size_t groups = task.groups;
 
   const float* x(size_t row, size_t column) const {
     return task.args.x + row * task.args.x_stride + column;
@@ -110,8 +111,7 @@ struct MatmulKernel {
     if constexpr (!Format::kQuantized) {
       add_columns<kRows, kPanels>(at, w.inputs(), rows, 0, sums);
     } else {
-      for (size_t g = 0; g < task.groups(); ++g)
-        direct_group<kRows, kPanels>(row, g, rows, at, sums);
+      for (size_t g = 0; g < groups; ++g) direct_group<kRows, kPanels>(row, g, rows, at, sums);
     }
     for (int r = 0; r < kRows; ++r) {
       for (int p = 0; p < kPanels; ++p) {
@@ -132,7 +132,7 @@ struct MatmulKernel {
     const std::byte* codes[kPanels];
     for (int p = 0; p < kPanels; ++p) codes[p] = at[p] + layout.header_bytes();
     add_columns<kRows, kPanels>(codes, layout.group, rows, g * layout.group, raw);
-    const float* x_sum = task.sums + row * task.groups() + g;
+    const float* x_sum = task.sums + row * groups + g;
 #pragma GCC unroll 8
     for (int p = 0; p < kPanels; ++p) {
 #pragma GCC unroll 2
@@ -141,7 +141,7 @@ struct MatmulKernel {
         const V bias = parameter(at[p], 2 + half);
 #pragma GCC unroll 12
         for (int r = 0; r < kRows; ++r) {
-          const float sum = x_sum[static_cast<size_t>(r) * task.groups()];
+          const float sum = x_sum[static_cast<size_t>(r) * groups];
           sums[r][p][half] = close_group(sums[r][p][half], raw[r][p][half], scale, bias, sum);
         }
       }
@@ -157,7 +157,19 @@ struct MatmulKernel {
     for (; panels > 0; --panels, ++panel) direct<kRows, 1>(row, panel);
   }
 
+  /// Rows in tiles of nearly equal size, panel by panel so that codes are read from memory once.
   void direct_rows(size_t row, size_t rows, size_t panel, size_t panels) const {
+    const size_t tiles = (rows + MatmulTask::kTileRows - 1) / MatmulTask::kTileRows;
+    if (tiles == 1) return direct_tile(row, rows, panel, panels);
+    for (size_t p = panel; p < panel + panels; ++p) {
+      for (size_t t = 0; t < tiles; ++t) {
+        const size_t first = rows * t / tiles;
+        direct_tile(row + first, rows * (t + 1) / tiles - first, p, 1);
+      }
+    }
+  }
+
+  void direct_tile(size_t row, size_t rows, size_t panel, size_t panels) const {
     switch (rows) {
       case 1:
         return direct_panels<1, 4>(row, panel, panels);
@@ -211,47 +223,65 @@ struct MatmulKernel {
             float* sums) const {
     const float* rows[kRows];
     for (int r = 0; r < kRows; ++r) rows[r] = x(row + static_cast<size_t>(r), column);
-    const size_t chunk = Format::kQuantized ? layout.group : columns;
-    for (size_t k = 0; k < columns; k += chunk) {
+    if constexpr (Format::kQuantized) {
+      const float* x_sums = task.sums + row * groups + column / layout.group;
+      for (size_t k = 0; k < columns; k += layout.group, ++x_sums, parameters += 2 * kPanel) {
+        V raw[kRows][2];
+#pragma GCC unroll 12
+        for (int r = 0; r < kRows; ++r) raw[r][0] = raw[r][1] = V::zero();
+        add_decoded<kRows>(rows, k, k + layout.group, floats, raw);
+        close_tile<kRows>(raw, x_sums, parameters, sums);
+      }
+    } else {
       V acc[kRows][2];
 #pragma GCC unroll 12
       for (int r = 0; r < kRows; ++r) {
-        const float* from = sums + static_cast<size_t>(r) * kWidth;
-        acc[r][0] = Format::kQuantized ? V::zero() : V::load(from);
-        acc[r][1] = Format::kQuantized ? V::zero() : V::load(from + V::kLanes);
+        acc[r][0] = V::load(sums + static_cast<size_t>(r) * kWidth);
+        acc[r][1] = V::load(sums + static_cast<size_t>(r) * kWidth + V::kLanes);
       }
-      for (size_t c = k; c < k + chunk; ++c) {
-        const V low = V::load(floats + c * kPanel);
-        const V high = V::load(floats + c * kPanel + V::kLanes);
+      add_decoded<kRows>(rows, 0, columns, floats, acc);
 #pragma GCC unroll 12
-        for (int r = 0; r < kRows; ++r) {
-          const V factor = V::all(rows[r][c]);
-          acc[r][0] = V::fma(factor, low, acc[r][0]);
-          acc[r][1] = V::fma(factor, high, acc[r][1]);
-        }
+      for (int r = 0; r < kRows; ++r) {
+        acc[r][0].store(sums + static_cast<size_t>(r) * kWidth);
+        acc[r][1].store(sums + static_cast<size_t>(r) * kWidth + V::kLanes);
       }
-      close_tile<kRows>(row, column + k, acc, parameters + k / chunk * 2 * kPanel, sums);
     }
   }
 
   template <int kRows>
-  [[gnu::always_inline]] void close_tile(size_t row,
-                                         size_t column,
-                                         const V (&acc)[kRows][2],
+  [[gnu::always_inline]] static void add_decoded(const float* const (&rows)[kRows],
+                                                 size_t begin,
+                                                 size_t end,
+                                                 const float* floats,
+                                                 V (&acc)[kRows][2]) {
+#pragma GCC unroll 4
+    for (size_t c = begin; c < end; ++c) {
+      const V low = V::load(floats + c * kPanel);
+      const V high = V::load(floats + c * kPanel + V::kLanes);
+#pragma GCC unroll 12
+      for (int r = 0; r < kRows; ++r) {
+        const V factor = V::all(rows[r][c]);
+        acc[r][0] = V::fma(factor, low, acc[r][0]);
+        acc[r][1] = V::fma(factor, high, acc[r][1]);
+      }
+    }
+  }
+
+  /// Ends a group of a tile: x_sums has `groups` floats a row.
+  template <int kRows>
+  [[gnu::always_inline]] void close_tile(const V (&raw)[kRows][2],
+                                         const float* x_sums,
                                          const float* parameters,
                                          float* sums) const {
-#pragma GCC unroll 12
-    for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
-      for (size_t half = 0; half < 2; ++half) {
+    for (size_t half = 0; half < 2; ++half) {
+      const V scale = V::load(parameters + half * V::kLanes);
+      const V bias = V::load(parameters + kPanel + half * V::kLanes);
+#pragma GCC unroll 12
+      for (int r = 0; r < kRows; ++r) {
         float* at = sums + static_cast<size_t>(r) * kWidth + half * V::kLanes;
-        V value = acc[r][half];
-        if constexpr (Format::kQuantized) {
-          const size_t g = (row + static_cast<size_t>(r)) * task.groups() + column / layout.group;
-          value = close_group(V::load(at), value, V::load(parameters + half * V::kLanes),
-                              V::load(parameters + kPanel + half * V::kLanes), task.sums[g]);
-        }
-        value.store(at);
+        const float x_sum = x_sums[static_cast<size_t>(r) * groups];
+        close_group(V::load(at), raw[r][half], scale, bias, x_sum).store(at);
       }
     }
   }
@@ -310,10 +340,10 @@ struct MatmulKernel {
 
   void run(size_t begin, size_t end, float* scratch) const {
     while (begin < end) {
-      const size_t row = begin / w.panels() * MatmulTask::kRowBlock;
+      const size_t row = begin / w.panels() * task.row_block;
       const size_t panel = begin % w.panels();
       size_t rows = task.args.rows - row;
-      if (rows > MatmulTask::kRowBlock) rows = MatmulTask::kRowBlock;
+      if (rows > task.row_block) rows = task.row_block;
       size_t panels = w.panels() - panel;
       if (panels > end - begin) panels = end - begin;
       if (panels > MatmulTask::kPanelBlock) panels = MatmulTask::kPanelBlock;
@@ -350,16 +380,25 @@ void matmul_range(const MatmulTask& task, size_t begin, size_t end, float* scrat
   }
 }
 
-/// Fills sums of rows [begin, end).
+/// Fills sums and factored x of rows [begin, end).
 template <class V>
-void sum_groups(const MatmulTask& task, size_t begin, size_t end) {
-  const size_t group = task.w->group();
+void prepare_rows(
+    const MatmulTask& task, const float* x, size_t x_stride, size_t begin, size_t end) {
+  const CodeLayout layout = code_layout(*task.w);
+  constexpr size_t kPeriod = 16;  // columns after which factors repeat, in any layout
+  float factors[kPeriod];
+  for (size_t c = 0; c < kPeriod; ++c) factors[c] = layout.column_factor(c);
   for (size_t r = begin; r < end; ++r) {
-    const float* x = task.args.x + r * task.args.x_stride;
-    for (size_t g = 0; g < task.groups(); ++g) {
+    const float* from = x + r * x_stride;
+    float* to = task.factored + r * task.w->inputs();
+    for (size_t g = 0; g < task.groups; ++g) {
       V sum = V::zero();
-      for (size_t k = 0; k < group; k += V::kLanes) sum = sum + V::load(x + g * group + k);
-      task.sums[r * task.groups() + g] = sum.sum();
+      for (size_t k = 0; k < layout.group; k += V::kLanes, from += V::kLanes, to += V::kLanes) {
+        const V value = V::load(from);
+        sum = sum + value;
+        (value * V::load(factors + k % kPeriod)).store(to);
+      }
+      task.sums[r * task.groups + g] = sum.sum();
     }
   }
 }

@@ -9,7 +9,8 @@
 namespace tandem::kernels {
 
 /// A panel format: kColumns columns in kBytes bytes a step. visit() calls f(column, value) for the
-/// columns of one step in order, with eight outputs: those of half 0 or 1 of the panel.
+/// columns of one step in order, with eight outputs: those of half 0 or 1 of the panel. Quantized
+/// values are codes times 2^(place of the field): see CodeLayout.
 template <class V, int kBits>
 struct QuantizedFormat {
   static constexpr bool kQuantized = true;
@@ -19,7 +20,7 @@ struct QuantizedFormat {
   template <class F>
   [[gnu::always_inline]] static void visit(const std::byte* step, size_t half, F f) {
     const auto words = V::load_words(step + half * 32);
-    visit_fields(words, f, std::make_integer_sequence<int, 8 / kBits>());
+    visit_fields(words, f, std::make_integer_sequence<int, 32 / kBits>());
   }
 
  private:
@@ -27,14 +28,7 @@ struct QuantizedFormat {
   [[gnu::always_inline]] static void visit_fields(typename V::Words words,
                                                   F f,
                                                   std::integer_sequence<int, kField...>) {
-    (visit_bytes(V::template fields<kBits, kBits * kField>(words), size_t{kField * 4}, f), ...);
-  }
-  template <class F>
-  [[gnu::always_inline]] static void visit_bytes(typename V::Words bytes, size_t first, F f) {
-    f(first, V::template byte<0>(bytes));
-    f(first + 1, V::template byte<1>(bytes));
-    f(first + 2, V::template byte<2>(bytes));
-    f(first + 3, V::template byte<3>(bytes));
+    (f(size_t{kField}, V::template field<kBits, kField>(words)), ...);
   }
 };
 

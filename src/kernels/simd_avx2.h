@@ -69,18 +69,15 @@ struct Avx2Vec {
   [[gnu::always_inline]] static Words load_words(const std::byte* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
-  template <int kBits, int kShift>
-  [[gnu::always_inline]] static Words fields(Words w) {
-    if constexpr (kBits == 8) return w;
-    const __m256i mask = _mm256_set1_epi8(static_cast<char>((1 << kBits) - 1));
-    return _mm256_and_si256(kShift == 0 ? w : _mm256_srli_epi32(w, kShift), mask);
-  }
-  template <int kByte>
-  [[gnu::always_inline]] static Avx2Vec byte(Words w) {
-    const int pick = static_cast<int>(0x80808000u) + kByte;
-    const __m256i order =
-        _mm256_setr_epi32(pick, pick + 4, pick + 8, pick + 12, pick, pick + 4, pick + 8, pick + 12);
-    return {_mm256_cvtepi32_ps(_mm256_shuffle_epi8(w, order))};
+  template <int kBits, int kField>
+  [[gnu::always_inline]] static Avx2Vec field(Words w) {
+    constexpr int kShift = kBits * kField;
+    if constexpr (kShift + kBits == 32) {
+      return {_mm256_cvtepi32_ps(_mm256_srli_epi32(w, kShift))};
+    } else {
+      const __m256i mask = _mm256_set1_epi32(((1 << kBits) - 1) << kShift);
+      return {_mm256_cvtepi32_ps(_mm256_and_si256(w, mask))};
+    }
   }
   [[gnu::always_inline]] static Avx2Vec low_bf16(Words w) {
     return {_mm256_castsi256_ps(_mm256_slli_epi32(w, 16))};

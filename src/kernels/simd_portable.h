@@ -98,14 +98,13 @@ struct PortableVec {
     std::memcpy(&out, p, sizeof(out));
     return out;
   }
-  /// Fields of kBits at bit kShift of each byte.
-  template <int kBits, int kShift>
-  [[gnu::always_inline]] static Words fields(Words w) {
-    return (w >> kShift) & (0x01010101u * ((1u << kBits) - 1));
-  }
-  template <int kByte>
-  [[gnu::always_inline]] static PortableVec byte(Words w) {
-    return {__builtin_convertvector(reinterpret_cast<Ints>((w >> (8 * kByte)) & 0xffu), Floats)};
+  /// Field kField of kBits in each word, times 2^(kBits * kField); the topmost field unscaled.
+  template <int kBits, int kField>
+  [[gnu::always_inline]] static PortableVec field(Words w) {
+    constexpr int kShift = kBits * kField;
+    constexpr uint32_t kMask = ((1u << kBits) - 1) << kShift;
+    const Words bits = kShift + kBits == 32 ? w >> kShift : w & kMask;
+    return {__builtin_convertvector(reinterpret_cast<Ints>(bits), Floats)};
   }
   [[gnu::always_inline]] static PortableVec low_bf16(Words w) {
     return {reinterpret_cast<Floats>(w << 16)};

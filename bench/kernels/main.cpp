@@ -1,0 +1,35 @@
+// bench_kernels [--threads N] [--rounds N] [--clock wall|cpu] [--stat median|best] [--level
+// portable|avx2] [--only NAME] [--shape PART] NAME is limits, matmul, attention or small.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "kernels/benches.h"
+
+using namespace tandem;
+
+int main(int argc, char** argv) {
+  bench::Settings settings;
+  kernels::CpuLevel level = kernels::detect_cpu_level();
+  std::string only;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string flag = argv[i], value = argv[i + 1];
+    if (flag == "--threads") settings.threads = std::stoul(value);
+    if (flag == "--rounds") settings.rounds = std::stoul(value);
+    if (flag == "--clock") settings.cpu_clock = value == "cpu";
+    if (flag == "--stat") settings.best = value == "best";
+    if (flag == "--level" && value == "portable") level = kernels::CpuLevel::kPortable;
+    if (flag == "--only") only = value;
+    if (flag == "--shape") settings.shape = value;
+  }
+  kernels::WorkerPool pool(settings.threads, level);
+  fmt::print("{} threads, {}, {} clock, {} of {}\n", settings.threads, name(level),
+             settings.cpu_clock ? "cpu" : "wall", settings.best ? "best" : "median",
+             settings.rounds);
+  if (only.empty() || only == "limits") bench::bench_limits(settings, pool);
+  if (only.empty() || only == "small") bench::bench_small(settings, pool);
+  if (only.empty() || only == "matmul") bench::bench_matmul(settings, pool);
+  if (only.empty() || only == "attention") bench::bench_attention(settings, pool);
+  return 0;
+}
