@@ -1,0 +1,77 @@
+// One choice of a request: drawn tokens in, events out.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chat/event.h"
+#include "chat/text_machine.h"
+#include "gen/event.h"
+#include "text/checkpoint_text.h"
+#include "text/detokenizer.h"
+
+namespace tandem::chat {
+
+using EventBody = decltype(Event::body);
+
+/// What the choices of one request share. Immutable.
+struct AnswerRules {
+  std::shared_ptr<const text::Tokenizer> tokenizer = {};
+  std::vector<text::TokenId> stop_ids = {};  // their text is never delivered
+  bool ignore_eos = false;                   // … unless they do not end the answer
+  std::vector<std::string> markers = {};     // strings of which special tokens are kept as text
+  std::shared_ptr<const TextRules> text = {};
+  Channel first_channel = Channel::kText;
+  bool logprobs = false;
+  uint32_t prompt_tokens = 0;
+};
+
+/// Text states are Channels. Thinking is told from text by the markers, which are not delivered;
+/// nor are special tokens, stop ids, and whatever follows a stop string. Not thread-safe.
+class Answer {
+ public:
+  explicit Answer(std::shared_ptr<const AnswerRules> rules);
+
+  /// Takes the next event; empty once done. After an End or Failed the answer is done.
+  std::vector<EventBody> take(const gen::Event& event);
+
+  bool done() const { return done_; }
+
+  /// True when a stop string ended the answer before the generator did.
+  bool stopped_early() const { return machine_.stopped(); }
+
+ private:
+  /// A drawn token whose text is not yet delivered.
+  struct Drawn {
+    size_t begin;               // of its text, in bytes since the start of the answer
+    std::optional<size_t> end;  // unset while its last character is incomplete
+    std::optional<LogprobEntry> logprob;
+  };
+
+  void draw(const gen::Token& token, std::vector<EventBody>& out);
+  void append_text(const gen::Token& token, std::vector<EventBody>& out);
+  void deliver(const std::vector<Piece>& pieces, std::vector<EventBody>& out);
+  void deliver_text(const Piece& piece, bool is_cut, std::vector<EventBody>& out);
+  void flush(std::vector<EventBody>& out);
+  void end(FinishReason reason, std::string stop_text, std::vector<EventBody>& out);
+  void fail(Error error, std::vector<EventBody>& out);
+  bool is_stop_id(text::TokenId id) const;
+  bool is_hidden(text::TokenId id) const;
+  LogprobEntry logprob_of(const gen::Token& token) const;
+  std::vector<LogprobEntry> pop(size_t count, uint8_t state);
+
+  std::shared_ptr<const AnswerRules> rules_;
+  text::Detokenizer detokenizer_;
+  TextMachine machine_;
+  std::deque<Drawn> drawn_;
+  size_t decoded_ = 0;  // bytes given to the machine
+  std::optional<uint32_t> cached_tokens_;
+  Usage usage_;
+  bool done_ = false;
+};
+
+}  // namespace tandem::chat

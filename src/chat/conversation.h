@@ -1,0 +1,39 @@
+// Conversations to prompts, whatever the template's taste.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "chat/request.h"
+#include "text/template.h"
+#include "text/tokenizer.h"
+
+namespace tandem::chat {
+
+/// What a model brings to every rendering.
+struct RenderSettings {
+  const text::ChatTemplate& chat_template;
+  const Json& default_arguments;  // the request's own win
+  bool has_thinking = false;      // enable_thinking, unless an argument says otherwise
+  text::LocalTime now;
+};
+
+/// Renders the conversation as it is; when the template refuses it or leaves a system message out,
+/// in other forms of the same content: neighbours of one role merged, later system messages as
+/// user's, system text inside the first user message, tool-call arguments as text. A developer is a
+/// system for templates that do not know the role. Content may be null (as empty) or a list of text
+/// parts (joined).
+///
+/// kInvalid, field "messages": no messages, content of another kind, or the template's own message
+/// about the conversation as it is.
+Result<std::string> render(const Conversation& conversation, const RenderSettings& settings);
+
+/// True when the prompt leaves a thinking block open: its last start marker has only white space
+/// behind it, or (`continues`) no end marker.
+bool ends_in_thinking(std::string_view prompt,
+                      const text::ThinkingMarkers& markers,
+                      bool continues);
+
+}  // namespace tandem::chat

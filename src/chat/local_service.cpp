@@ -1,0 +1,313 @@
+#include "chat/local_service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <random>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "chat/answer.h"
+#include "chat/conversation.h"
+
+namespace tandem::chat {
+namespace {
+
+uint64_t device_seed() {
+  std::random_device device;
+  return (static_cast<uint64_t>(device()) << 32) | device();
+}
+
+Error invalid(std::string message, std::string field) {
+  return {.code = ErrorCode::kInvalid, .message = std::move(message), .field = std::move(field)};
+}
+
+LocalServiceOptions with_defaults(LocalServiceOptions options) {
+  if (!options.draw_seed) options.draw_seed = device_seed;
+  if (!options.next_id) options.next_id = std::make_shared<std::atomic<uint64_t>>(1);
+  return options;
+}
+
+std::shared_ptr<const AnswerRules> make_rules(const text::ModelText& model,
+                                              const Request& request,
+                                              bool separates_thinking,
+                                              bool in_thinking,
+                                              uint32_t prompt_tokens) {
+  std::vector<std::vector<TextRules::Marker>> markers(2);
+  auto rules = std::make_shared<AnswerRules>();
+  if (separates_thinking && model.thinking) {
+    const auto thinking = static_cast<uint8_t>(Channel::kThinking);
+    const auto text = static_cast<uint8_t>(Channel::kText);
+    markers[text].push_back({.text = model.thinking->start, .next = thinking});
+    markers[thinking].push_back({.text = model.thinking->end, .next = text});
+    rules->markers = {model.thinking->start, model.thinking->end};
+  }
+  rules->tokenizer = model.tokenizer;
+  rules->stop_ids = model.eos;
+  rules->ignore_eos = request.ignore_eos;
+  rules->text = std::make_shared<const TextRules>(std::move(markers), request.stop);
+  rules->first_channel = in_thinking ? Channel::kThinking : Channel::kText;
+  rules->logprobs = request.logprobs.has_value();
+  rules->prompt_tokens = prompt_tokens;
+  return rules;
+}
+
+}  // namespace
+
+/// One request: its choices, and the order of its events.
+class LocalService::Call {
+ public:
+  Call(const std::shared_ptr<const AnswerRules>& rules,
+       std::vector<gen::RequestId> ids,
+       Sink sink,
+       std::function<void(const Call*)> on_end)
+      : ids_(std::move(ids)),
+        sink_(std::move(sink)),
+        on_end_(std::move(on_end)),
+        answers_(ids_.size(), Answer(rules)),
+        running_(ids_.size()) {}
+
+  const std::vector<gen::RequestId>& ids() const { return ids_; }
+
+  /// An event of a choice. Events wait until open().
+  void take(uint32_t choice, const gen::Event& event, gen::Generator& generator) {
+    bool stopped = false;
+    bool ended = false;
+    {
+      const std::lock_guard lock(mutex_);
+      Answer& answer = answers_[choice];
+      if (answer.done()) return;
+      for (EventBody& body : answer.take(event)) deliver({choice, std::move(body)});
+      stopped = answer.done() && !event.is_last();
+      ended = answer.done() && --running_ == 0;
+    }
+    if (stopped) generator.cancel(ids_[choice]);
+    if (ended) on_end_(this);
+  }
+
+  /// Every choice is accepted: delivers what waited.
+  void open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    for (Event& event : std::exchange(early_, {})) sink_(std::move(event));
+  }
+
+ private:
+  void deliver(Event event) {
+    if (open_) {
+      sink_(std::move(event));
+    } else {
+      early_.push_back(std::move(event));
+    }
+  }
+
+  const std::vector<gen::RequestId> ids_;
+  const Sink sink_;
+  const std::function<void(const Call*)> on_end_;
+
+  std::mutex mutex_;  // guards what follows
+  std::vector<Answer> answers_;
+  std::vector<Event> early_;
+  size_t running_;
+  bool open_ = false;
+};
+
+/// The requests that run, by their public names.
+class LocalService::Calls {
+ public:
+  /// False when the name is taken.
+  bool add(const std::string& id, std::shared_ptr<Call> call) {
+    const std::lock_guard lock(mutex_);
+    return calls_.try_emplace(id, Entry{std::move(call), false}).second;
+  }
+
+  void remove(const std::string& id, const Call* call) {
+    const std::lock_guard lock(mutex_);
+    const auto found = calls_.find(id);
+    if (found != calls_.end() && found->second.call.get() == call) calls_.erase(found);
+  }
+
+  /// Marks a request as cancelled; null when it is not there.
+  std::shared_ptr<Call> mark_cancelled(const std::string& id) {
+    const std::lock_guard lock(mutex_);
+    const auto found = calls_.find(id);
+    if (found == calls_.end()) return nullptr;
+    found->second.cancelled = true;
+    return found->second.call;
+  }
+
+  bool is_cancelled(const std::string& id, const Call* call) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = calls_.find(id);
+    return found != calls_.end() && found->second.call.get() == call && found->second.cancelled;
+  }
+
+ private:
+  struct Entry {
+    std::shared_ptr<Call> call;
+    bool cancelled;
+  };
+
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, Entry> calls_;
+};
+
+LocalService::LocalService(gen::Generator& generator,
+                           text::ModelText model_text,
+                           ModelInfo info,
+                           LocalServiceOptions options)
+    : generator_(generator),
+      text_(std::move(model_text)),
+      info_(std::move(info)),
+      options_(with_defaults(std::move(options))),
+      calls_(std::make_shared<Calls>()) {}
+
+Result<uint32_t> LocalService::submit(Request request, Sink sink) {
+  if (auto valid = check(request); !valid) return valid.error();
+  auto prompt = make_prompt(request);
+  if (!prompt) return prompt.error();
+  if (auto fits = check_fits(*prompt); !fits) return fits.error();
+
+  const auto prompt_tokens = static_cast<uint32_t>(prompt->ids.size());
+  std::vector<gen::RequestId> ids(request.choices);
+  for (auto& id : ids) id = options_.next_id->fetch_add(1);
+  auto call = std::make_shared<Call>(
+      make_rules(text_, request, prompt->is_conversation, prompt->in_thinking, prompt_tokens),
+      std::move(ids), std::move(sink),
+      [calls = calls_, id = request.id](const Call* ended) { calls->remove(id, ended); });
+  if (!calls_->add(request.id, call)) {
+    return Error{.code = ErrorCode::kConflict,
+                 .message = fmt::format("a request with id \"{}\" is running", request.id),
+                 .field = "id"};
+  }
+  gen::Request generation = to_generation(request, *prompt);
+  for (uint32_t choice = 0; choice < request.choices; ++choice) {
+    generation.id = call->ids()[choice];
+    generation.sampling.choice = choice;
+    auto accepted = generator_.submit(
+        generation, [call, choice, &generator = generator_](const gen::Event& event) {
+          call->take(choice, event, generator);
+        });
+    if (!accepted) {
+      for (uint32_t i = 0; i < choice; ++i) generator_.cancel(call->ids()[i]);
+      calls_->remove(request.id, call.get());
+      return accepted.error();
+    }
+  }
+  call->open();
+  if (calls_->is_cancelled(request.id, call.get())) {
+    for (const gen::RequestId id : call->ids()) generator_.cancel(id);
+  }
+  return prompt_tokens;
+}
+
+bool LocalService::cancel(const std::string& id) {
+  const auto call = calls_->mark_cancelled(id);
+  if (call == nullptr) return false;
+  for (const gen::RequestId running : call->ids()) generator_.cancel(running);
+  return true;
+}
+
+Status LocalService::check(const Request& request) const {
+  if (request.choices == 0) return invalid("at least one choice must be asked for", "n");
+  if (request.max_tokens && *request.max_tokens == 0) {
+    return invalid("at least one token must be asked for", "max_tokens");
+  }
+  const auto vocab = static_cast<int64_t>(generator_.limits().vocab);
+  for (const gen::LogitBias& bias : request.sampling.logit_bias) {
+    if (bias.id < 0 || bias.id >= vocab) {
+      return invalid(fmt::format("token {} is not in the vocabulary of {}", bias.id, vocab),
+                     "logit_bias");
+    }
+  }
+  return {};
+}
+
+Result<LocalService::Prompt> LocalService::make_prompt(const Request& request) const {
+  if (const auto* conversation = std::get_if<Conversation>(&request.input)) {
+    return render_prompt(*conversation);
+  }
+  return raw_prompt(std::get<RawPrompt>(request.input));
+}
+
+Result<LocalService::Prompt> LocalService::render_prompt(const Conversation& conversation) const {
+  if (text_.chat_template == nullptr) {
+    return Error{.code = ErrorCode::kUnsupported,
+                 .message = "the model has no chat template; ask for a completion of a prompt",
+                 .field = "messages"};
+  }
+  auto rendered = render(conversation, {.chat_template = *text_.chat_template,
+                                        .default_arguments = options_.template_arguments,
+                                        .has_thinking = text_.thinking.has_value(),
+                                        .now = options_.local_time()});
+  if (!rendered) return rendered.error();
+  auto ids = text_.tokenizer->encode(*rendered, false);
+  if (!ids) return ids.error();
+  if (ids->empty()) return invalid("the chat template makes an empty prompt of it", "messages");
+  const bool in_thinking = text_.thinking && ends_in_thinking(*rendered, *text_.thinking,
+                                                              conversation.continues_last_message);
+  return Prompt{.ids = std::move(*ids), .is_conversation = true, .in_thinking = in_thinking};
+}
+
+Result<LocalService::Prompt> LocalService::raw_prompt(const RawPrompt& raw) const {
+  Prompt prompt;
+  if (const auto* ids = std::get_if<std::vector<gen::TokenId>>(&raw.prompt)) {
+    prompt.ids = *ids;
+  } else {
+    auto encoded = text_.tokenizer->encode(std::get<std::string>(raw.prompt), true);
+    if (!encoded) return invalid(encoded.error().message, "prompt");
+    prompt.ids = std::move(*encoded);
+  }
+  if (prompt.ids.empty()) return invalid("the prompt is empty", "prompt");
+  const auto vocab = static_cast<int64_t>(generator_.limits().vocab);
+  for (const gen::TokenId id : prompt.ids) {
+    if (id < 0 || id >= vocab) {
+      return invalid(fmt::format("token {} is not in the vocabulary of {}", id, vocab), "prompt");
+    }
+  }
+  return prompt;
+}
+
+uint32_t LocalService::max_context() const {
+  const uint32_t generator = generator_.limits().max_context;
+  return info_.max_context == 0 ? generator : std::min(generator, info_.max_context);
+}
+
+Status LocalService::check_fits(const Prompt& prompt) const {
+  if (prompt.ids.size() < max_context()) return {};
+  return Error{.code = ErrorCode::kTooLarge,
+               .message = fmt::format("the context is {} tokens, and the prompt has {}: there must "
+                                      "be room for at least one more",
+                                      max_context(), prompt.ids.size()),
+               .field = prompt.is_conversation ? "messages" : "prompt"};
+}
+
+gen::Request LocalService::to_generation(const Request& request, const Prompt& prompt) const {
+  const uint32_t room = max_context() - static_cast<uint32_t>(prompt.ids.size());
+  const uint32_t wanted = request.max_tokens.value_or(options_.default_max_tokens.value_or(room));
+  gen::Request generation;
+  generation.client = request.client;
+  generation.salt = request.salt;
+  generation.prompt = prompt.ids;
+  generation.sampling = request.sampling;
+  generation.sampling.seed = request.seed ? *request.seed : options_.draw_seed();
+  generation.max_tokens = std::min(wanted, room);
+  generation.min_tokens = request.min_tokens;
+  generation.stop_ids = text_.eos;
+  generation.ignore_eos = request.ignore_eos;
+  generation.logprobs = request.logprobs;
+  generation.priority = request.priority;
+  generation.deadline = request.deadline;
+  if (generation.sampling.xtc_probability > 0 && generation.sampling.xtc_exempt.empty()) {
+    generation.sampling.xtc_exempt = text_.eos;
+    if (auto newline = text_.tokenizer->encode("\n", false)) {
+      auto& exempt = generation.sampling.xtc_exempt;
+      exempt.insert(exempt.end(), newline->begin(), newline->end());
+    }
+  }
+  return generation;
+}
+
+}  // namespace tandem::chat

@@ -1,0 +1,67 @@
+// The chat service of a model whose generator is at hand.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "chat/service.h"
+#include "gen/generator.h"
+#include "text/checkpoint_text.h"
+
+namespace tandem::chat {
+
+/// What the service is given besides its model.
+struct LocalServiceOptions {
+  std::optional<uint32_t> default_max_tokens = {};  // unset: what the context leaves
+  Json template_arguments = Json::object();         // defaults for chat_template_kwargs
+  std::function<text::LocalTime()> local_time = text::machine_time;
+  std::function<uint64_t()> draw_seed = {};  // unset: from the system's random device
+  /// Source of generator ids, when several services share a generator.
+  std::shared_ptr<std::atomic<uint64_t>> next_id = {};
+};
+
+/// Serves conversations and raw prompts. A raw prompt's answer is all text: thinking is told apart
+/// only in conversations. With several choices, events that come before the last one is accepted
+/// are delivered by the submitting thread. Thread-safe.
+class LocalService final : public Service {
+ public:
+  /// The generator must outlive the service and every request's last event.
+  LocalService(gen::Generator& generator,
+               text::ModelText model_text,
+               ModelInfo info,
+               LocalServiceOptions options = {});
+
+  ModelInfo model() const override { return info_; }
+  Result<uint32_t> submit(Request request, Sink sink) override;
+  bool cancel(const std::string& id) override;
+
+ private:
+  class Call;
+  class Calls;
+
+  struct Prompt {
+    std::vector<gen::TokenId> ids;
+    bool is_conversation = false;
+    bool in_thinking = false;
+  };
+
+  Result<Prompt> make_prompt(const Request& request) const;
+  Result<Prompt> render_prompt(const Conversation& conversation) const;
+  Result<Prompt> raw_prompt(const RawPrompt& raw) const;
+  Status check(const Request& request) const;
+  Status check_fits(const Prompt& prompt) const;
+  gen::Request to_generation(const Request& request, const Prompt& prompt) const;
+  uint32_t max_context() const;
+
+  gen::Generator& generator_;
+  const text::ModelText text_;
+  const ModelInfo info_;
+  const LocalServiceOptions options_;
+  const std::shared_ptr<Calls> calls_;
+};
+
+}  // namespace tandem::chat

@@ -1,0 +1,25 @@
+// Other ways to write the same messages, for templates that are particular about roles.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "chat/request.h"
+
+namespace tandem::chat {
+
+/// Messages with string contents: null and missing become "", lists of text parts are joined, tool
+/// arguments given as JSON text become objects; "developer" becomes "system" unless known. kInvalid
+/// (field "messages") when a message is not an object with a role, or has content of another kind.
+Result<Json> plain_messages(const Json& messages, bool knows_developer);
+
+/// The messages as they are, then the forms to try when a template refuses them, mildest first. All
+/// forms differ. Requires plain messages.
+std::vector<Json> forms_of(const Json& messages);
+
+/// True when the text of every system message but an opening one (which templates may rework) is in
+/// the prompt. White space at its ends does not count.
+bool has_late_system_texts(std::string_view prompt, const Json& messages);
+
+}  // namespace tandem::chat
