@@ -32,4 +32,14 @@ Result<Arch> find_arch(const nlohmann::json& config) {
                fmt::format("model_type {} is not supported; these are: {}", name, known)};
 }
 
+Result<Description> describe(const format::Checkpoint& checkpoint) {
+  const auto arch = find_arch(checkpoint.config());
+  if (!arch) return arch.error();
+  auto config = arch->decode(checkpoint.config());
+  if (!config) return config.error();
+  if (!checkpoint.config().contains("tie_word_embeddings"))
+    config->has_tied_head = !checkpoint.has("lm_head.weight");
+  return Description{*arch, *std::move(config)};
+}
+
 }  // namespace tandem::model

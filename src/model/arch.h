@@ -55,4 +55,14 @@ const std::vector<Arch>& archs();
 /// kUnsupported, naming what is supported, for an unknown model_type.
 Result<Arch> find_arch(const nlohmann::json& config);
 
+/// What a checkpoint's header says about its model.
+struct Description {
+  Arch arch;
+  Config config;
+};
+
+/// Finds the family and decodes the config; a config that does not say whether the head is tied is
+/// settled by the tensors. Errors as find_arch() and Arch::decode.
+Result<Description> describe(const format::Checkpoint& checkpoint);
+
 }  // namespace tandem::model

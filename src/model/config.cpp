@@ -144,7 +144,7 @@ Config decode(const Json& json) {
   c.vocab = count(json, "vocab_size");
   c.max_positions = count(json, "max_position_embeddings", 32768);
   c.rms_eps = real(json, "rms_norm_eps");
-  c.has_tied_head = flag(json, "tie_word_embeddings", c.model_type != "mistral");
+  c.has_tied_head = flag(json, "tie_word_embeddings", false);
   const std::string activation = text(json, "hidden_act", "silu");
   if (activation != "silu" && activation != "swish")
     refuse(ErrorCode::kUnsupported,

@@ -24,7 +24,7 @@ struct Config {
   uint32_t vocab = 0;
   uint32_t max_positions = 0;
   double rms_eps = 1e-5;
-  bool has_tied_head = false;
+  bool has_tied_head = false;                // when the config does not say: see describe()
   std::shared_ptr<const tensor::Rope> rope;  // shared: by all layers
   std::vector<uint32_t> windows;             // a layer's window in positions, 0: all of them
 

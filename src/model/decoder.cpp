@@ -27,15 +27,14 @@ Result<std::unique_ptr<Decoder>> Decoder::load(std::shared_ptr<const format::Che
                                                const tensor::Context& context,
                                                const std::vector<topology::Part>& parts,
                                                uint32_t rank) {
-  const auto arch = find_arch(checkpoint->config());
-  if (!arch) return arch.error();
-  auto config = arch->decode(checkpoint->config());
-  if (!config) return config.error();
-  const Weights w(checkpoint, context, config->shape(), parts[rank]);
+  const auto model = describe(*checkpoint);
+  if (!model) return model.error();
+  const Weights w(checkpoint, context, model->config.shape(), parts[rank]);
   std::vector<topology::Range> vocab_parts;
   for (const topology::Part& part : parts) vocab_parts.push_back(part.vocab);
   try {
-    auto decoder = std::unique_ptr<Decoder>(new Decoder(*arch, *config, w, std::move(vocab_parts)));
+    auto decoder = std::unique_ptr<Decoder>(
+        new Decoder(model->arch, model->config, w, std::move(vocab_parts)));
     const Status used = w.check_all_used();
     if (!used) return used.error();
     return decoder;

@@ -55,15 +55,14 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(
   if (options.rank >= options.ranks || options.page_tokens == 0)
     return Error{ErrorCode::kInvalid,
                  "the rank is not below the number of ranks, or pages hold no tokens"};
-  const auto arch = model::find_arch(checkpoint->config());
-  if (!arch) return arch.error();
-  const auto config = arch->decode(checkpoint->config());
-  if (!config) return config.error();
-  const auto group = model::quantization_group(*checkpoint, *config);
+  const auto model = model::describe(*checkpoint);
+  if (!model) return model.error();
+  const model::Config& config = model->config;
+  const auto group = model::quantization_group(*checkpoint, config);
   if (!group) return group.error();
-  auto parts = topology::place(config->shape(*group), options.split, options.ranks, options.shares);
+  auto parts = topology::place(config.shape(*group), options.split, options.ranks, options.shares);
   if (!parts) return parts.error();
-  const auto pages = pages_of(*checkpoint, *config, *parts, options);
+  const auto pages = pages_of(*checkpoint, config, *parts, options);
   if (!pages) return pages.error();
   auto stage = Stage::load(checkpoint, *parts, options.rank,
                            {.path = options.path,

@@ -241,6 +241,19 @@ TEST_CASE("an unknown model_type is refused by name, with what is supported") {
   CHECK(runner.error().message.find("llama, mistral, qwen2, qwen3") != std::string::npos);
 }
 
+TEST_CASE("a config that does not say whether the head is tied is settled by the tensors") {
+  for (const bool is_tied : {true, false}) {
+    const RandomOptions o = {.has_tied_head = is_tied};
+    const auto silent = std::make_shared<RandomCheckpoint>(o);
+    silent->forget("tie_word_embeddings");
+    const auto runner = ModelRunner::load(silent, {.threads = 2, .page_tokens = 4, .pages = 96});
+    REQUIRE(runner.has_value());
+    const plan::StepPlan plan{
+        .rows = {{.request = 1, .tokens = {1, 2}, .pages = {3}, .wants_logits = true}}};
+    CHECK(run(**runner, plan) == run(*load(o, tensor::Path::kFast), plan));
+  }
+}
+
 TEST_CASE("a tensor that the model does not use, or lacks, is named") {
   const auto stray = std::make_shared<RandomCheckpoint>(RandomOptions{});
   stray->add_stray("model.layers.0.self_attn.sinks");

@@ -145,29 +145,44 @@ TEST_CASE("each rank holds its own part of the weights only") {
   }
 }
 
+/// Rank 0 runs the plans while rank 1 is there but does `instead`; the error that ends rank 0.
+Error error_of_rank_0(std::function<void(ModelRunner& rank_0, ModelRunner& rank_1)> instead) {
+  static std::atomic<int> count = 0;
+  const std::string name = fmt::format("runner_test.{}.abort.{}", getpid(), count++);
+  std::array<std::unique_ptr<ModelRunner>, 2> runners;
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    auto runner =
+        ModelRunner::load(std::make_shared<model::RandomCheckpoint>(model_of(kHeads[0], 0)),
+                          {.rank = rank, .ranks = 2, .page_tokens = 4, .pages = 64});
+    TANDEM_CHECK(runner.has_value(), "{}", runner.error().message);
+    runners[rank] = std::move(runner).value();
+  }
+  std::thread other([&] { runners[1]->set_transport(join_group(name, 1, 2)); });
+  runners[0]->set_transport(join_group(name, 0, 2));
+  other.join();
+  for (auto& runner : runners) TANDEM_CHECK(runner->reset(0).has_value(), "reset failed");
+  std::thread saboteur([&] { instead(*runners[0], *runners[1]); });
+  Error error;
+  for (const auto& plan : mixed_plans(101, 4)) {
+    const Status issued = runners[0]->issue(plan);
+    const auto result =
+        issued ? runners[0]->complete() : Result<engine::StepResult>(issued.error());
+    if (result) continue;
+    error = result.error();
+    break;
+  }
+  saboteur.join();
+  return error;
+}
+
 TEST_CASE("a rank that aborts ends its peers' steps") {
-  const auto plans = mixed_plans(101, 4);
-  const std::string name = fmt::format("runner_test.{}.abort", getpid());
-  std::array<std::optional<Error>, 2> errors;
-  std::vector<std::thread> threads;
-  for (uint32_t rank = 0; rank < 2; ++rank)
-    threads.emplace_back([&, rank] {
-      auto runner =
-          ModelRunner::load(std::make_shared<model::RandomCheckpoint>(model_of(kHeads[0], 0)),
-                            {.rank = rank, .ranks = 2, .page_tokens = 4, .pages = 64});
-      (*runner)->set_transport(join_group(name, rank, 2));
-      TANDEM_CHECK((*runner)->reset(0).has_value(), "reset failed");
-      if (rank == 1) return (*runner)->abort();
-      for (const auto& plan : plans) {
-        if (const Status s = (*runner)->issue(plan); !s) errors[rank] = s.error();
-        if (errors[rank]) return;
-        if (const auto r = (*runner)->complete(); !r) errors[rank] = r.error();
-        if (errors[rank]) return;
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  REQUIRE(errors[0].has_value());
-  CHECK(errors[0]->code == ErrorCode::kPeerLost);
+  CHECK(error_of_rank_0([](ModelRunner&, ModelRunner& rank_1) { rank_1.abort(); }).code ==
+        ErrorCode::kPeerLost);
+}
+
+TEST_CASE("an abort from another thread ends a step that waits for a peer") {
+  CHECK(error_of_rank_0([](ModelRunner& rank_0, ModelRunner&) { rank_0.abort(); }).code ==
+        ErrorCode::kPeerLost);
 }
 
 }  // namespace

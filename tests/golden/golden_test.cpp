@@ -63,11 +63,9 @@ class Session {
   Session(const std::string& name, tensor::Path path) : free_(kPages) {
     auto checkpoint = format::open_checkpoint(checkpoints_folder / name);
     REQUIRE_MESSAGE(checkpoint.has_value(), checkpoint.error().message);
-    const auto arch = model::find_arch((*checkpoint)->config());
-    REQUIRE(arch.has_value());
-    const auto config = arch->decode((*checkpoint)->config());
-    REQUIRE(config.has_value());
-    const auto parts = topology::place(config->shape(), topology::Split::kTensor, 1);
+    const auto model = model::describe(**checkpoint);
+    REQUIRE(model.has_value());
+    const auto parts = topology::place(model->config.shape(), topology::Split::kTensor, 1);
     auto stage = runner::Stage::load(
         *checkpoint, *parts, 0,
         {.path = path, .threads = 2, .page_tokens = kPageTokens, .pages = kPages});
