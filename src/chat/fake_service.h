@@ -1,0 +1,160 @@
+// A scripted Service for tests of protocols: events come from a script, or by hand.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "chat/service.h"
+
+namespace tandem::chat {
+
+class FakeService final : public Service {
+ public:
+  /// The events of a request. Empty: the test sends them with emit().
+  using Script = std::function<std::vector<Event>(const Request&)>;
+
+  explicit FakeService(ModelInfo model, Script script = {}, std::chrono::milliseconds pace = {})
+      : model_(std::move(model)), script_(std::move(script)), pace_(pace) {}
+  FakeService(const FakeService&) = delete;
+  FakeService& operator=(const FakeService&) = delete;
+
+  ~FakeService() override {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& player : players_) player.join();
+  }
+
+  ModelInfo model() const override { return model_; }
+
+  Result<uint32_t> submit(Request request, Sink sink) override {
+    const std::lock_guard lock(mutex_);
+    if (refusal_) return *refusal_;
+    const uint32_t tokens = prompt_tokens(request);
+    if (model_.max_context > 0 && tokens >= model_.max_context) {
+      return Error{ErrorCode::kTooLarge,
+                   "the context is " + std::to_string(model_.max_context) +
+                       " tokens, and the prompt has " + std::to_string(tokens),
+                   "prompt"};
+    }
+    const std::string id = request.id;
+    if (running_.contains(id)) return Error{ErrorCode::kConflict, "the id is in use", "id"};
+    running_[id] = {.sink = std::move(sink), .open = request.choices};
+    last_ = request;
+    order_.push_back(id);
+    if (script_) {
+      players_.emplace_back([this, id, events = script_(request)] { play(id, events); });
+    }
+    changed_.notify_all();
+    return tokens;
+  }
+
+  bool cancel(const std::string& id) override {
+    const std::lock_guard lock(mutex_);
+    if (!running_.contains(id)) return false;
+    cancelled_.insert(id);
+    changed_.notify_all();
+    return true;
+  }
+
+  /// Further submissions get this error.
+  void refuse(Error error) {
+    const std::lock_guard lock(mutex_);
+    refusal_ = std::move(error);
+  }
+
+  /// Waits for the n-th submission and returns its id; empty when it does not come in 10 s.
+  std::string wait_for_submission(size_t n = 1) {
+    std::unique_lock lock(mutex_);
+    const bool came =
+        changed_.wait_for(lock, std::chrono::seconds(10), [&] { return order_.size() >= n; });
+    return came ? order_[n - 1] : std::string();
+  }
+
+  bool wait_for_cancel(const std::string& id, std::chrono::milliseconds limit) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, limit, [&] { return cancelled_.contains(id); });
+  }
+
+  Request last_request() const {
+    const std::lock_guard lock(mutex_);
+    return last_;
+  }
+
+  /// Sends an event from the calling thread.
+  void emit(const std::string& id, Event event) {
+    Sink sink;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto entry = running_.find(id);
+      if (entry == running_.end()) return;
+      sink = entry->second.sink;
+      if (event.is_last() && --entry->second.open == 0) running_.erase(entry);
+    }
+    sink(std::move(event));
+  }
+
+  /// Token ids count as they are; every other prompt has seven tokens.
+  static uint32_t prompt_tokens(const Request& request) {
+    const auto* raw = std::get_if<RawPrompt>(&request.input);
+    const auto* ids = raw ? std::get_if<std::vector<gen::TokenId>>(&raw->prompt) : nullptr;
+    return ids ? static_cast<uint32_t>(ids->size()) : 7;
+  }
+
+ private:
+  struct Running {
+    Sink sink;
+    uint32_t open = 0;
+  };
+
+  void play(const std::string& id, const std::vector<Event>& events) {
+    std::set<uint32_t> ended;
+    for (const Event& event : events) {
+      std::unique_lock lock(mutex_);
+      const bool stop =
+          changed_.wait_for(lock, pace_, [&] { return stopping_ || cancelled_.contains(id); });
+      const auto entry = running_.find(id);
+      const uint32_t choices = entry == running_.end() ? 0 : entry->second.open;
+      lock.unlock();
+      if (stop) {
+        const auto all = static_cast<uint32_t>(ended.size()) + choices;
+        for (uint32_t choice = 0; choice < all; ++choice) {
+          if (ended.contains(choice)) continue;
+          emit(id, {.choice = choice,
+                    .body = Failed{.error = {ErrorCode::kCancelled, "the request was cancelled"},
+                                   .usage = {}}});
+        }
+        return;
+      }
+      if (event.is_last()) ended.insert(event.choice);
+      emit(id, event);
+    }
+  }
+
+  const ModelInfo model_;
+  const Script script_;
+  const std::chrono::milliseconds pace_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, Running> running_;
+  std::vector<std::string> order_;
+  std::set<std::string> cancelled_;
+  std::optional<Error> refusal_;
+  Request last_;
+  bool stopping_ = false;
+  std::vector<std::thread> players_;
+};
+
+}  // namespace tandem::chat

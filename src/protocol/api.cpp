@@ -1,0 +1,42 @@
+#include "protocol/api.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "protocol/handlers.h"
+
+namespace tandem::protocol {
+
+Api::Api(chat::Service& service, const Clock& clock, Options options, Probe probe)
+    : service_(service),
+      options_(std::move(options)),
+      probe_(std::move(probe)),
+      table_(clock, [this](const RequestRecord& record) { metrics_.ended(record); }) {}
+
+void Api::add_routes(net::Router& router) {
+  using Function = void (*)(Api&, const net::Request&, const ReplyPtr&);
+  const auto add = [&](const char* method, const char* path, net::Access access, Function handler) {
+    router.add(
+        {.method = method,
+         .pattern = path,
+         .handler = [this, handler](const net::Request& request,
+                                    const ReplyPtr& reply) { handler(*this, request, reply); },
+         .access = access});
+  };
+#define X(method, path, access, handler) add(#method, path, net::Access::k##access, handler);
+#include "protocol/routes.inc"
+#undef X
+}
+
+std::optional<std::string> Api::unready_reason() const {
+  if (probe_) {
+    if (auto reason = probe_()) return reason;
+  }
+  const auto silence = std::chrono::duration_cast<std::chrono::milliseconds>(table_.silence());
+  if (silence <= options_.stall) return std::nullopt;
+  return fmt::format("{} requests are running and nothing was delivered for {:.1f} s",
+                     table_.running(), std::chrono::duration<double>(silence).count());
+}
+
+}  // namespace tandem::protocol

@@ -1,0 +1,43 @@
+// The wires' shared state, and the routes that use it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "chat/service.h"
+#include "net/router.h"
+#include "protocol/metrics.h"
+#include "protocol/options.h"
+#include "protocol/request_table.h"
+
+namespace tandem::protocol {
+
+/// Why instances cannot serve now; nothing when they can. Must not block.
+using Probe = std::function<std::optional<std::string>()>;
+
+/// Outlives the server that serves its routes, and every request. Thread-safe.
+class Api {
+ public:
+  Api(chat::Service& service, const Clock& clock, Options options, Probe probe = {});
+
+  void add_routes(net::Router& router);
+
+  chat::Service& service() { return service_; }
+  const Options& options() const { return options_; }
+  RequestTable& table() { return table_; }
+  Metrics& metrics() { return metrics_; }
+
+  /// Why this server is not ready; nothing when it is.
+  std::optional<std::string> unready_reason() const;
+
+ private:
+  chat::Service& service_;
+  const Options options_;
+  const Probe probe_;
+  Metrics metrics_;
+  RequestTable table_;
+};
+
+}  // namespace tandem::protocol

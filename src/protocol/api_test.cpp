@@ -1,0 +1,364 @@
+// The wires over loopback, in front of a scripted service.
+#include "protocol/api.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <future>
+
+#include "chat/fake_service.h"
+#include "net/client.h"
+#include "net/raw_socket.h"
+#include "net/server.h"
+#include "protocol/json.h"
+
+namespace tandem::protocol {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+const chat::ModelInfo kModel{.id = "org/tiny",
+                             .max_context = 4096,
+                             .native_context = 8192,
+                             .max_output = 2048,
+                             .vocab = 1000,
+                             .created = 7,
+                             .has_chat_template = true};
+
+const char* const kHello = R"({"messages":[{"role":"user","content":"hi"}]})";
+const char* const kStream =
+    R"({"messages":[{"role":"user","content":"hi"}],"stream":true,"stream_options":{"include_usage":true}})";
+
+chat::Event delta(std::string text, uint32_t choice = 0) {
+  return {.choice = choice,
+          .body = chat::Delta{
+              .channel = chat::Channel::kText, .text = std::move(text), .logprobs = {}}};
+}
+
+chat::Event end(uint32_t choice = 0) {
+  return {
+      .choice = choice,
+      .body = chat::End{.reason = chat::FinishReason::kStop,
+                        .stop_text = {},
+                        .usage = {.prompt_tokens = 7, .cached_tokens = 3, .completion_tokens = 2}}};
+}
+
+chat::Event failed(ErrorCode code, uint32_t choice = 0) {
+  return {.choice = choice, .body = chat::Failed{.error = {code, "it broke"}, .usage = {}}};
+}
+
+std::vector<chat::Event> two_words(const chat::Request& request) {
+  std::vector<chat::Event> events;
+  for (uint32_t choice = 0; choice < request.choices; ++choice) {
+    events.push_back(delta("Hello", choice));
+  }
+  for (uint32_t choice = 0; choice < request.choices; ++choice) {
+    events.push_back(delta(" world", choice));
+    events.push_back(end(choice));
+  }
+  return events;
+}
+
+class Fixture {
+ public:
+  explicit Fixture(chat::FakeService::Script script = {}, Options options = {}, Probe probe = {})
+      : service_(kModel, std::move(script)),
+        api_(service_, clock_, std::move(options), std::move(probe)) {
+    net::Router router;
+    api_.add_routes(router);
+    server_ = std::move(net::Server::start({}, std::move(router))).value();
+  }
+
+  chat::FakeService& service() { return service_; }
+  Api& api() { return api_; }
+  uint16_t port() const { return server_->port(); }
+  net::Client client() const { return net::Client::make(server_->url()).value(); }
+
+ private:
+  SteadyClock clock_;
+  chat::FakeService service_;
+  Api api_;
+  std::unique_ptr<net::Server> server_;
+};
+
+Json json(const net::Response& response) { return Json::parse(response.body); }
+
+std::string post_bytes(const std::string& path, const std::string& body) {
+  return fmt::format("POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{}", path,
+                     body.size(), body);
+}
+
+struct Stream {
+  int status = 0;
+  std::vector<std::string> data;
+  std::vector<std::string> comments;
+};
+
+Stream read_stream(const net::Client& client, const std::string& path, const std::string& body) {
+  Stream out;
+  const auto response = client.stream(path, body, [&](const net::SseEvent& event) {
+    if (event.comment.empty()) {
+      out.data.push_back(event.data);
+    } else {
+      out.comments.push_back(event.comment);
+    }
+    return true;
+  });
+  out.status = response.value().status;
+  return out;
+}
+
+TEST_CASE("api: a whole answer and a streamed one say the same") {
+  Fixture fixture(two_words);
+  for (const char* path :
+       {"/v1/chat/completions", "/chat/completions", "/v1/chat/completions?x=1"}) {
+    const auto whole = fixture.client().post(path, kHello).value();
+    CHECK(whole.status == 200);
+    CHECK(json(whole)["choices"][0]["message"]["content"] == "Hello world");
+    CHECK(json(whole)["usage"]["prompt_tokens_details"]["cached_tokens"] == 3);
+    CHECK(json(whole)["id"] == std::string(net::find_header(whole.headers, "x-request-id")));
+    const Stream stream = read_stream(fixture.client(), path, kStream);
+    CHECK(stream.status == 200);
+    std::string text;
+    for (const std::string& data : stream.data) {
+      if (data == "[DONE]") continue;
+      const Json chunk = Json::parse(data);
+      if (chunk["choices"].empty()) {
+        CHECK(chunk["usage"] == json(whole)["usage"]);
+      } else {
+        text += chunk["choices"][0]["delta"].value("content", "");
+      }
+    }
+    CHECK(text == "Hello world");
+    CHECK(stream.data.back() == "[DONE]");
+  }
+}
+
+TEST_CASE("api: choices are told apart by index, and usage counts the prompt once") {
+  Fixture fixture(two_words);
+  const Json whole = json(
+      fixture.client()
+          .post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"x"}],"n":3})")
+          .value());
+  REQUIRE(whole["choices"].size() == 3);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(whole["choices"][i]["index"] == i);
+    CHECK(whole["choices"][i]["message"]["content"] == "Hello world");
+  }
+  CHECK(whole["usage"]["prompt_tokens"] == 7);
+  CHECK(whole["usage"]["completion_tokens"] == 6);
+}
+
+TEST_CASE("api: text completions, whole and streamed, with an echo") {
+  Fixture fixture(two_words);
+  const Json whole =
+      json(fixture.client().post("/completions", R"({"prompt":"Say: ","echo":true})").value());
+  CHECK(whole["choices"][0]["text"] == "Say: Hello world");
+  CHECK(whole["id"].get<std::string>().starts_with("cmpl-"));
+  const Stream stream = read_stream(fixture.client(), "/v1/completions",
+                                    R"({"prompt":"Say: ","echo":true,"stream":true})");
+  std::string text;
+  for (const std::string& data : stream.data) {
+    if (data != "[DONE]") text += Json::parse(data)["choices"][0]["text"];
+  }
+  CHECK(text == "Say: Hello world");
+}
+
+TEST_CASE("api: refusals have the right status, shape and headers") {
+  const struct {
+    Error error;
+    int status;
+    const char* code;
+    bool retry;
+  } cases[] = {
+      {{ErrorCode::kInvalid, "template says no", "messages"}, 400, "invalid_value", false},
+      {{ErrorCode::kTooLarge, "7900 of 4096", "messages"}, 400, "context_length_exceeded", false},
+      {{ErrorCode::kBusy, "full"}, 429, "queue_full", true},
+      {{ErrorCode::kUnavailable, "none"}, 503, "unavailable", true},
+      {{ErrorCode::kConflict, "twice"}, 409, "conflict", false},
+      {{ErrorCode::kInternal, "oops"}, 500, "internal_error", false},
+  };
+  Fixture fixture;
+  for (const auto& test : cases) {
+    for (const char* body : {kHello, kStream}) {
+      fixture.service().refuse(test.error);
+      const auto response = fixture.client().post("/v1/chat/completions", body).value();
+      CHECK(response.status == test.status);
+      CHECK(json(response)["error"]["code"] == test.code);
+      CHECK(json(response)["error"]["message"] == test.error.message);
+      CHECK(net::find_header(response.headers, "retry-after").empty() == !test.retry);
+    }
+  }
+  CHECK(fixture.api().table().running() == 0);
+}
+
+TEST_CASE("api: a failure is an error, never text of the assistant") {
+  Fixture fixture([](const chat::Request&) {
+    return std::vector{delta("Half"), failed(ErrorCode::kPeerLost)};
+  });
+  const auto whole = fixture.client().post("/v1/chat/completions", kHello).value();
+  CHECK(whole.status == 503);
+  CHECK(json(whole)["error"]["code"] == "instance_lost");
+  const Stream stream = read_stream(fixture.client(), "/v1/chat/completions", kStream);
+  CHECK(stream.status == 200);
+  REQUIRE(stream.data.size() == 3);
+  CHECK(Json::parse(stream.data[2])["error"]["message"] == "it broke");
+  for (const std::string& data : stream.data) CHECK(data != "[DONE]");
+}
+
+TEST_CASE("api: when one choice fails the others are cancelled") {
+  Fixture fixture;
+  auto answer = std::async(std::launch::async, [&] {
+    return fixture.client().post("/v1/chat/completions",
+                                 R"({"messages":[{"role":"user","content":"x"}],"n":2})");
+  });
+  const std::string id = fixture.service().wait_for_submission();
+  fixture.service().emit(id, failed(ErrorCode::kInternal, 1));
+  CHECK(answer.get().value().status == 500);
+  CHECK(fixture.service().wait_for_cancel(id, seconds(1)));
+  fixture.service().emit(id, failed(ErrorCode::kCancelled, 0));
+  CHECK(fixture.api().table().running() == 0);
+  CHECK(fixture.api().table().find(id)->outcome == Outcome::kFailed);
+}
+
+TEST_CASE("api: a client that leaves cancels its request within a second, streamed or not") {
+  for (const char* body : {kHello, kStream}) {
+    Fixture fixture;
+    net::RawSocket socket(fixture.port());
+    socket.send(post_bytes("/v1/chat/completions", body));
+    const std::string id = fixture.service().wait_for_submission();
+    REQUIRE_FALSE(id.empty());
+    socket.close();
+    CHECK(fixture.service().wait_for_cancel(id, seconds(1)));
+    fixture.service().emit(id, failed(ErrorCode::kCancelled));
+    CHECK(fixture.api().table().find(id)->outcome == Outcome::kCancelled);
+  }
+}
+
+TEST_CASE("api: a client that does not read its stream is cancelled and stalls nobody") {
+  Fixture fixture;
+  net::RawSocket socket(fixture.port(), 4096);
+  socket.send(post_bytes("/v1/chat/completions", kStream));
+  const std::string id = fixture.service().wait_for_submission();
+  bool cancelled = false;
+  for (int i = 0; i < 100'000 && !cancelled; ++i) {
+    fixture.service().emit(id, delta(std::string(500, 'x')));
+    cancelled = i % 1000 == 0 && fixture.service().wait_for_cancel(id, milliseconds(0));
+  }
+  CHECK(cancelled);
+  fixture.service().emit(id, failed(ErrorCode::kCancelled));
+}
+
+TEST_CASE("api: stop ends the named request and no other") {
+  Fixture fixture;
+  auto first = std::async(std::launch::async, [&] {
+    return fixture.client().post("/v1/chat/completions", kHello).value();
+  });
+  const std::string a = fixture.service().wait_for_submission(1);
+  auto second = std::async(std::launch::async, [&] {
+    return read_stream(fixture.client(), "/v1/chat/completions", kStream);
+  });
+  const std::string b = fixture.service().wait_for_submission(2);
+  const auto stop = [&](const std::string& body) {
+    return fixture.client().post("/v1/stop", body).value().status;
+  };
+  CHECK(stop("{}") == 400);
+  CHECK(stop("not json") == 400);
+  CHECK(stop(R"({"request_id":"chatcmpl-none"})") == 404);
+  CHECK(stop(R"({"request_id":")" + a + R"(","expected_request_id":"other"})") == 409);
+  CHECK(stop(R"({"request_id":")" + a + "\"}") == 200);
+  CHECK(fixture.service().wait_for_cancel(a, milliseconds(0)));
+  CHECK_FALSE(fixture.service().wait_for_cancel(b, milliseconds(0)));
+  fixture.service().emit(a, failed(ErrorCode::kCancelled));
+  CHECK(first.get().status == 499);
+  CHECK(stop(R"({"request_id":")" + a + "\"}") == 409);
+  fixture.service().emit(b, end());
+  CHECK(second.get().data.back() == "[DONE]");
+  const Json list = json(fixture.client().get("/v1/requests").value());
+  CHECK(list["active"].empty());
+  CHECK(list["recent"][0]["id"] == b);
+  CHECK(list["recent"][1]["outcome"] == "cancelled");
+  CHECK(list["recent"][1]["peer"] == "127.0.0.1");
+}
+
+TEST_CASE("api: prefill shows its progress in comments, unless they are switched off") {
+  for (const int period : {20, 0}) {
+    Options options;
+    options.keep_alive = milliseconds(period);
+    Fixture fixture({}, options);
+    auto answer = std::async(std::launch::async, [&] {
+      return read_stream(fixture.client(), "/v1/chat/completions", kStream);
+    });
+    const std::string id = fixture.service().wait_for_submission();
+    fixture.service().emit(id, {.choice = 0, .body = chat::Progress{512, 2048}});
+    fixture.service().emit(id, {.choice = 0, .body = chat::Progress{1024, 2048}});
+    fixture.service().emit(id, delta("x"));
+    fixture.service().emit(id, end());
+    const Stream stream = answer.get();
+    CHECK(stream.data.back() == "[DONE]");
+    const bool shown = std::find(stream.comments.begin(), stream.comments.end(),
+                                 "keepalive 1024/2048") != stream.comments.end();
+    CHECK(shown == (period > 0));
+    CHECK(stream.comments.empty() == (period == 0));
+  }
+}
+
+TEST_CASE("api: models are listed with their limits, by any of their names") {
+  Options options;
+  options.aliases = {"tiny"};
+  Fixture fixture({}, options);
+  const Json list = json(fixture.client().get("/v1/models").value());
+  CHECK(dump(list) == R"({"object":"list","data":[{"id":"org/tiny","object":"model","created":7,)"
+                      R"("owned_by":"tandem","context_length":4096,"max_model_len":4096,)"
+                      R"("native_context_length":8192,"max_output_tokens":2048}]})");
+  for (const char* path : {"/v1/models/org/tiny", "/models/org%2Ftiny", "/v1/models/tiny"}) {
+    CHECK(json(fixture.client().get(path).value()) == list["data"][0]);
+  }
+  for (const std::string& path :
+       {std::string("/v1/models/other"), std::string("/v1/models/../../etc"),
+        std::string("/v1/models/%00"), "/v1/models/" + std::string(10'000, 'm')}) {
+    const auto response = fixture.client().get(path).value();
+    CHECK((response.status == 404 || response.status == 400));
+    CHECK(response.body.size() < 1000);
+  }
+}
+
+TEST_CASE("api: readiness follows what is delivered and what instances say") {
+  Options options;
+  options.stall = milliseconds(30);
+  std::atomic<bool> lost = false;
+  Fixture fixture({}, options, [&]() -> std::optional<std::string> {
+    if (lost) return "rank 1 is gone";
+    return std::nullopt;
+  });
+  const auto status = [&] { return fixture.client().get("/health/ready").value().status; };
+  CHECK(status() == 200);
+  net::RawSocket socket(fixture.port());
+  socket.send(post_bytes("/v1/chat/completions", kStream));
+  const std::string id = fixture.service().wait_for_submission();
+  while (status() == 200) std::this_thread::yield();
+  CHECK(fixture.client().get("/health").value().status == 503);
+  CHECK(fixture.client().get("/health/live").value().status == 200);
+  fixture.service().emit(id, end());
+  CHECK(status() == 200);
+  lost = true;
+  CHECK(json(fixture.client().get("/health/ready").value())["reason"] == "rank 1 is gone");
+}
+
+TEST_CASE("api: what clients send is counted") {
+  Fixture fixture(two_words);
+  fixture.client()
+      .post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"x"}],"frob":1})")
+      .value();
+  fixture.client().post("/v1/chat/completions", "{").value();
+  const std::string text = fixture.client().get("/metrics").value().body;
+  CHECK(text.find("tandem_ignored_fields_total{field=\"frob\"} 1\n") != std::string::npos);
+  CHECK(text.find("tandem_requests_total{endpoint=\"chat\",outcome=\"finished\"} 1\n") !=
+        std::string::npos);
+  CHECK(text.find("tandem_requests_refused_total{endpoint=\"chat\",status=\"400\"} 1\n") !=
+        std::string::npos);
+}
+
+}  // namespace
+}  // namespace tandem::protocol

@@ -1,0 +1,70 @@
+// One generation between a client and the service: submits, streams or gathers, cancels.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chat/event.h"
+#include "protocol/answer.h"
+#include "protocol/api.h"
+#include "protocol/handlers.h"
+#include "protocol/wire_request.h"
+
+namespace tandem::protocol {
+
+/// Kept alive by the service's sink until every choice has had its last event. Events come from the
+/// generator's thread, disconnects from an I/O thread.
+class Call : public std::enable_shared_from_this<Call> {
+ public:
+  struct Parts {
+    std::string id;
+    std::string endpoint;
+    WireRequest wire;
+    std::unique_ptr<AnswerEncoder> encoder;
+  };
+
+  /// Answers the request through `reply`, now (refused) or as events come.
+  static void start(Api& api, const net::Request& request, const ReplyPtr& reply, Parts parts);
+
+  Call(Api& api, ReplyPtr reply, const Parts& parts, std::unique_ptr<AnswerEncoder> encoder);
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+ private:
+  void accepted();
+  void receive(chat::Event event);
+  void handle(const chat::Event& event);
+  void handle_last(const chat::Event& event);
+  void finish();
+  void fail(const Error& error);
+  void cancel_rest();
+  void client_left();
+  std::string keepalive_text();
+
+  Api& api_;
+  const std::string id_;
+  const bool stream_;
+  ReplyPtr reply_;
+  const std::unique_ptr<AnswerEncoder> encoder_;
+
+  std::mutex mutex_;
+  std::vector<chat::Event> early_;  // that came before the stream was opened
+  bool open_ = false;
+  bool over_ = false;  // the reply has ended
+  bool talking_ = false;
+  std::optional<chat::Progress> progress_;
+  std::vector<Answer> answers_;
+  std::vector<chat::Usage> usages_;
+  size_t ended_ = 0;
+  bool rest_is_useless_ = false;  // a choice failed while others go on
+};
+
+int64_t unix_seconds();
+
+/// prefix + 24 random hex digits.
+std::string new_request_id(const std::string& prefix);
+
+}  // namespace tandem::protocol

@@ -1,0 +1,29 @@
+// Every handler of routes.inc.
+#pragma once
+
+#include <memory>
+
+#include "net/reply.h"
+#include "net/request.h"
+#include "protocol/api.h"
+
+namespace tandem::protocol {
+
+using ReplyPtr = std::shared_ptr<net::Reply>;
+
+void health(Api& api, const net::Request& request, const ReplyPtr& reply);
+void live(Api& api, const net::Request& request, const ReplyPtr& reply);
+void ready(Api& api, const net::Request& request, const ReplyPtr& reply);
+void show_metrics(Api& api, const net::Request& request, const ReplyPtr& reply);
+void list_requests(Api& api, const net::Request& request, const ReplyPtr& reply);
+void stop_request(Api& api, const net::Request& request, const ReplyPtr& reply);
+
+namespace openai {
+
+void chat_completions(Api& api, const net::Request& request, const ReplyPtr& reply);
+void completions(Api& api, const net::Request& request, const ReplyPtr& reply);
+void list_models(Api& api, const net::Request& request, const ReplyPtr& reply);
+void show_model(Api& api, const net::Request& request, const ReplyPtr& reply);
+
+}  // namespace openai
+}  // namespace tandem::protocol

@@ -1,0 +1,94 @@
+#include "protocol/openai/chat_request.h"
+
+#include <fmt/format.h>
+
+#include "protocol/openai/messages.h"
+
+namespace tandem::protocol::openai {
+namespace {
+
+void read_logprobs(Fields& fields, const ParseContext& context, chat::Request& out) {
+  const bool wanted = fields.boolean("logprobs").value_or(false);
+  const auto top = fields.integer("top_logprobs", -1, context.options.max_top_logprobs);
+  if (wanted) out.logprobs = top ? static_cast<uint32_t>(std::max<int64_t>(*top, 0)) : 0;
+  if (!wanted && top.value_or(0) > 0) fields.refuse("top_logprobs", "needs logprobs to be true");
+}
+
+/// Whether the tools may be shown to the model.
+bool read_tool_choice(Fields& fields) {
+  const Json* choice = fields.any("tool_choice");
+  if (!choice || *choice == "auto") return true;
+  if (*choice == "none") return false;
+  const bool known = choice->is_object() || *choice == "required";
+  if (known) {
+    fields.unsupported("tool_choice", "other than \"auto\" and \"none\"");
+  } else {
+    fields.refuse_value("tool_choice", R"(must be "auto" or "none")");
+  }
+  return true;
+}
+
+void read_template_arguments(Fields& fields, Json& out) {
+  if (const auto effort = fields.string("reasoning_effort", 32)) {
+    out["reasoning_effort"] = *effort;
+    if (*effort == "none") out["enable_thinking"] = false;
+  }
+  if (const auto thinking = fields.boolean("enable_thinking")) out["enable_thinking"] = *thinking;
+  if (const Json* arguments = fields.object("chat_template_kwargs")) {
+    for (const auto& [name, value] : arguments->items()) {
+      if (name == "messages" || name == "tools" || name == "add_generation_prompt") {
+        fields.refuse("chat_template_kwargs", fmt::format("must not set {}", literal(name)));
+      }
+      out[name] = value;
+    }
+  }
+}
+
+bool read_continuation(Fields& fields, const Json& messages) {
+  const bool wanted = fields.boolean("continue_final_message").value_or(false);
+  const auto adds = fields.boolean("add_generation_prompt");
+  if (wanted && adds.value_or(false)) {
+    fields.refuse("continue_final_message", "excludes add_generation_prompt");
+  }
+  if (!wanted && adds && !*adds) {
+    fields.unsupported("add_generation_prompt", "false without continue_final_message");
+  }
+  const bool possible = !messages.empty() && messages.back().value("role", "") == "assistant";
+  if (wanted && !possible) {
+    fields.refuse("continue_final_message", "needs the last message to be the assistant's");
+  }
+  return wanted;
+}
+
+void refuse_unsupported(Fields& fields) {
+  for (const char* name : {"audio", "web_search_options", "functions", "function_call"}) {
+    fields.unsupported(name);
+  }
+  if (const Json* modalities = fields.array("modalities")) {
+    if (*modalities != Json::array({"text"})) fields.unsupported("modalities", "other than text");
+  }
+  fields.accept({"parallel_tool_calls", "prediction", "verbosity"});
+}
+
+}  // namespace
+
+Result<WireRequest> parse_chat(std::string_view body, const ParseContext& context) {
+  const auto json = parse_body(body);
+  if (!json) return json.error();
+  Fields fields(*json);
+  WireRequest out;
+  read_shared(fields, context, out);
+  read_logprobs(fields, context, out.request);
+  chat::Conversation conversation;
+  conversation.messages = read_messages(fields);
+  Json tools = read_tools(fields);
+  if (read_tool_choice(fields)) conversation.tools = std::move(tools);
+  read_template_arguments(fields, conversation.template_arguments);
+  conversation.continues_last_message = read_continuation(fields, conversation.messages);
+  refuse_unsupported(fields);
+  if (const Status ok = finish_fields(fields, context, out); !ok) return ok.error();
+  out.request.input = std::move(conversation);
+  return out;
+}
+
+}  // namespace tandem::protocol::openai

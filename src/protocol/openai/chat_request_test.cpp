@@ -1,0 +1,276 @@
+#include "protocol/openai/chat_request.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "protocol/errors.h"
+#include "protocol/openai/completion_request.h"
+
+namespace tandem::protocol::openai {
+namespace {
+
+const chat::ModelInfo kModel{.id = "org/tiny",
+                             .max_context = 4096,
+                             .native_context = 8192,
+                             .max_output = 4096,
+                             .vocab = 1000,
+                             .created = 1,
+                             .has_chat_template = true};
+
+Options options() {
+  Options out;
+  out.aliases = {"tiny"};
+  return out;
+}
+
+std::string with(const std::string& fields) {
+  return R"({"messages":[{"role":"user","content":"hi"}])" + (fields.empty() ? "" : "," + fields) +
+         "}";
+}
+
+Result<WireRequest> parse(const std::string& body, const Options& rules = options()) {
+  return parse_chat(body, {.model = kModel, .options = rules});
+}
+
+Result<WireRequest> parse_fields(const std::string& fields) { return parse(with(fields)); }
+
+Json messages_of(const Result<WireRequest>& wire) {
+  return std::get<chat::Conversation>(wire.value().request.input).messages;
+}
+
+/// Lines "status code param | fields"; '#' starts a comment.
+struct Refusal {
+  int status = 0;
+  std::string code;
+  std::string param;
+  std::string fields;
+};
+
+std::vector<Refusal> load_refusals(const std::string& name) {
+  std::ifstream file(std::string(TANDEM_SOURCE_DIR) + "/src/protocol/openai/testdata/" + name);
+  std::vector<Refusal> out;
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.empty() || line[0] == '#') continue;
+    Refusal refusal;
+    std::istringstream words(line.substr(0, line.find(" | ")));
+    words >> refusal.status >> refusal.code >> refusal.param;
+    refusal.fields = line.substr(line.find(" | ") + 3);
+    out.push_back(refusal);
+  }
+  return out;
+}
+
+TEST_CASE("chat request: every broken rule is refused with its status, code and field") {
+  const auto refusals = load_refusals("refused_chat.txt");
+  REQUIRE(refusals.size() > 80);
+  for (const Refusal& expected : refusals) {
+    CAPTURE(expected.fields);
+    const bool whole = expected.fields.starts_with("body ");
+    const auto wire = whole ? parse(expected.fields.substr(5)) : parse_fields(expected.fields);
+    REQUIRE_FALSE(wire);
+    CHECK(status_of(wire.error()) == expected.status);
+    CHECK(code_of(wire.error()) == expected.code);
+    CHECK((wire.error().field.empty() ? "-" : wire.error().field) == expected.param);
+    CHECK(wire.error().message.size() < 600);
+  }
+}
+
+TEST_CASE("completion request: every broken rule is refused with its status, code and field") {
+  const auto refusals = load_refusals("refused_completion.txt");
+  REQUIRE(refusals.size() > 10);
+  for (const Refusal& expected : refusals) {
+    CAPTURE(expected.fields);
+    const auto wire =
+        parse_completion("{" + expected.fields + "}", {.model = kModel, .options = options()});
+    REQUIRE_FALSE(wire);
+    CHECK(status_of(wire.error()) == expected.status);
+    CHECK(code_of(wire.error()) == expected.code);
+    CHECK((wire.error().field.empty() ? "-" : wire.error().field) == expected.param);
+  }
+}
+
+TEST_CASE("chat request: a message names the field, the value and the rule") {
+  CHECK(parse_fields(R"("temperature":"hot")").error().message ==
+        "'temperature' must be a number from 0 to 100, not \"hot\"");
+  CHECK(parse_fields(R"("n":true)").error().message ==
+        "'n' must be a whole number from 1 to 32, not true");
+  CHECK(parse(R"({"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":
+        [{"function":{"name":"f","arguments":"{\"a\":"}}]}]})")
+            .error()
+            .message.starts_with("'messages[1].tool_calls[0].function.arguments' must be JSON"));
+}
+
+TEST_CASE("chat request: null is the default for every field") {
+  const auto plain = parse_fields("");
+  std::string all;
+  for (const char* name : {"model",
+                           "stream",
+                           "stream_options",
+                           "max_tokens",
+                           "max_completion_tokens",
+                           "temperature",
+                           "top_p",
+                           "top_k",
+                           "min_p",
+                           "xtc_probability",
+                           "xtc_threshold",
+                           "repetition_penalty",
+                           "presence_penalty",
+                           "frequency_penalty",
+                           "repetition_context_size",
+                           "logit_bias",
+                           "seed",
+                           "n",
+                           "stop",
+                           "logprobs",
+                           "top_logprobs",
+                           "min_tokens",
+                           "ignore_eos",
+                           "priority",
+                           "timeout",
+                           "response_format",
+                           "tools",
+                           "tool_choice",
+                           "adapters",
+                           "draft_model",
+                           "functions",
+                           "audio",
+                           "reasoning_effort",
+                           "enable_thinking",
+                           "chat_template_kwargs",
+                           "modalities",
+                           "user"}) {
+    all += std::string(all.empty() ? "" : ",") + "\"" + name + "\":null";
+  }
+  const auto nulls = parse_fields(all);
+  REQUIRE(nulls);
+  CHECK(nulls->ignored.empty());
+  CHECK(nulls->request.sampling == plain->request.sampling);
+  CHECK(nulls->request.choices == 1);
+  CHECK(nulls->model == "org/tiny");
+  CHECK_FALSE(nulls->request.max_tokens);
+  CHECK_FALSE(nulls->request.logprobs);
+  CHECK_FALSE(nulls->stream);
+}
+
+TEST_CASE("chat request: every field reaches the request") {
+  const auto wire = parse_fields(
+      R"("model":"tiny","stream":true,"stream_options":{"include_usage":true},"max_tokens":5,
+         "max_completion_tokens":9,"temperature":0.5,"top_p":0.9,"top_k":40,"min_p":0.1,
+         "xtc_probability":1,"xtc_threshold":0.2,"repetition_penalty":1.1,
+         "repetition_context_size":20,"presence_penalty":-2,"presence_context_size":3,
+         "frequency_penalty":2,"frequency_context_size":4,"logit_bias":{"7":-100,"999":1.5},
+         "seed":18446744073709551615,"n":3,"stop":["a","b"],"logprobs":true,"top_logprobs":5,
+         "min_tokens":2,"ignore_eos":true,"priority":"low","timeout":1.5)");
+  REQUIRE(wire);
+  const chat::Request& request = wire->request;
+  const gen::Sampling& sampling = request.sampling;
+  CHECK(wire->model == "tiny");
+  CHECK(wire->stream);
+  CHECK(wire->include_usage);
+  CHECK(request.max_tokens == 9);
+  CHECK(sampling.temperature == 0.5F);
+  CHECK(sampling.top_p == 0.9F);
+  CHECK(sampling.top_k == 40);
+  CHECK(sampling.min_p == 0.1F);
+  CHECK(sampling.xtc_probability == 1.0F);
+  CHECK(sampling.xtc_threshold == 0.2F);
+  CHECK(sampling.repetition == gen::Penalty{.value = 1.1F, .context = 20});
+  CHECK(sampling.presence == gen::Penalty{.value = -2, .context = 3});
+  CHECK(sampling.frequency == gen::Penalty{.value = 2, .context = 4});
+  CHECK(sampling.logit_bias == std::vector<gen::LogitBias>{{7, -100}, {999, 1.5F}});
+  CHECK(request.seed == 18446744073709551615U);
+  CHECK(request.choices == 3);
+  CHECK(request.stop == std::vector<std::string>{"a", "b"});
+  CHECK(request.logprobs == 5U);
+  CHECK(request.min_tokens == 2);
+  CHECK(request.ignore_eos);
+  CHECK(request.priority == gen::Priority::kLow);
+  CHECK(request.deadline == std::chrono::milliseconds(1500));
+}
+
+TEST_CASE("chat request: the model answers to its id, its aliases and no name") {
+  for (const char* name : {"org/tiny", "tiny", "default_model", ""}) {
+    CHECK(parse_fields("\"model\":\"" + std::string(name) + "\""));
+  }
+}
+
+TEST_CASE("chat request: unknown fields are reported, or refused under strict rules") {
+  const auto wire = parse_fields(R"("frobnicate":1,"zzz":null,"user":"u","store":false)");
+  REQUIRE(wire);
+  CHECK(wire->ignored == std::vector<std::string>{"frobnicate", "zzz"});
+  Options strict = options();
+  strict.strict_fields = true;
+  CHECK(parse(with(R"("frobnicate":1)"), strict).error().field == "frobnicate");
+  CHECK(parse(with(R"("user":"u","store":false,"metadata":{})"), strict));
+}
+
+TEST_CASE("chat request: messages are made what templates read") {
+  const auto wire = parse(R"({"messages":[
+    {"role":"developer","content":"rules","id":"secret"},
+    {"role":"user","content":[{"type":"text","text":"a"},{"type":"input_text","text":"b"}]},
+    {"role":"assistant","content":null,"reasoning":"hmm","tool_calls":[
+      {"id":"c1","type":"function","function":{"name":"f","arguments":"{\"z\": [1], \"a\": null}"}},
+      {"function":{"name":"g","arguments":""}},
+      {"function":{"name":"h","arguments":{"k":1}}}]},
+    {"role":"tool","tool_call_id":"c1","content":[]},
+    {"role":"user","name":"ann","content":null}]})");
+  REQUIRE(wire);
+  CHECK(messages_of(wire) == Json::parse(R"([
+    {"role":"developer","content":"rules"},
+    {"role":"user","content":"ab"},
+    {"role":"assistant","content":"","reasoning_content":"hmm","tool_calls":[
+      {"id":"c1","type":"function","function":{"name":"f","arguments":{"z":[1],"a":null}}},
+      {"type":"function","function":{"name":"g","arguments":{}}},
+      {"type":"function","function":{"name":"h","arguments":{"k":1}}}]},
+    {"role":"tool","content":"","tool_call_id":"c1"},
+    {"role":"user","content":"","name":"ann"}])"));
+  CHECK(dump(messages_of(wire)[2]["tool_calls"][0]["function"]["arguments"]) ==
+        R"({"z":[1],"a":null})");
+}
+
+TEST_CASE("chat request: tools go to the template as sent, unless none may be called") {
+  const std::string tools =
+      R"("tools":[{"type":"function","function":{"name":"f","parameters":{"b":1,"a":2}}}])";
+  const auto conversation = [&](const std::string& fields) {
+    return std::get<chat::Conversation>(parse_fields(fields).value().request.input);
+  };
+  CHECK(dump(conversation(tools).tools) == tools.substr(8));
+  CHECK(conversation(tools + R"(,"tool_choice":"auto")").tools.size() == 1);
+  CHECK(conversation(tools + R"(,"tool_choice":"none")").tools.is_null());
+  CHECK(conversation(R"("tools":[])").tools.is_null());
+}
+
+TEST_CASE("chat request: thinking switches become template arguments") {
+  const auto arguments = [&](const std::string& fields) {
+    return std::get<chat::Conversation>(parse_fields(fields).value().request.input)
+        .template_arguments;
+  };
+  CHECK(arguments("") == Json::object());
+  CHECK(arguments(R"("reasoning_effort":"low")") == Json{{"reasoning_effort", "low"}});
+  CHECK(arguments(R"("reasoning_effort":"none")")["enable_thinking"] == false);
+  CHECK(arguments(
+            R"("enable_thinking":true,"chat_template_kwargs":{"enable_thinking":false,"x":1})") ==
+        Json{{"enable_thinking", false}, {"x", 1}});
+}
+
+TEST_CASE("completion request: a prompt is text or token ids") {
+  const auto prompt = [](const std::string& fields) {
+    const auto wire = parse_completion("{" + fields + "}", {.model = kModel, .options = options()});
+    return std::get<chat::RawPrompt>(wire.value().request.input).prompt;
+  };
+  using Ids = std::vector<gen::TokenId>;
+  CHECK(std::get<std::string>(prompt(R"("prompt":"x")")) == "x");
+  CHECK(std::get<std::string>(prompt(R"("prompt":["x"])")) == "x");
+  CHECK(std::get<Ids>(prompt(R"("prompt":[1,999])")) == Ids{1, 999});
+  CHECK(std::get<Ids>(prompt(R"("prompt":[[0]])")) == Ids{0});
+  const auto echo = parse_completion(R"({"prompt":"x","echo":true,"suffix":""})",
+                                     {.model = kModel, .options = options()});
+  CHECK(echo.value().echo == "x");
+}
+
+}  // namespace
+}  // namespace tandem::protocol::openai

@@ -1,0 +1,194 @@
+#include "protocol/openai/messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+namespace tandem::protocol::openai {
+namespace {
+
+constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
+                                                    "tool"};
+
+Error invalid(const std::string& place, const std::string& rule) {
+  return {ErrorCode::kInvalid, fmt::format("'{}' {}", place, rule), place};
+}
+
+std::string text_or_empty(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+/// Text of a list of parts. Parts of other kinds are refused by name.
+Result<std::string> join_parts(const Json& parts, const std::string& place) {
+  std::string joined;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::string here = fmt::format("{}[{}]", place, i);
+    const Json& part = parts[i];
+    if (part.is_string()) {
+      joined += part.get_ref<const std::string&>();
+      continue;
+    }
+    if (!part.is_object()) return invalid(here, "must be an object, not " + excerpt(part));
+    const std::string type = text_or_empty(part, "type");
+    const bool refusal = type == "refusal";
+    if (!refusal && type != "text" && type != "input_text" && type != "output_text") {
+      const auto given = part.find("type");
+      if (type.empty()) {
+        return invalid(here + ".type", "must be a string, not " +
+                                           (given == part.end() ? "absent" : excerpt(*given)));
+      }
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("'{}.type' {} is not supported yet: only text is", here,
+                               literal(shortened(type, 40))),
+                   here + ".type"};
+    }
+    const char* key = refusal ? "refusal" : "text";
+    const auto text = part.find(key);
+    if (text == part.end() || !text->is_string()) {
+      return invalid(fmt::format("{}.{}", here, key), "must be a string");
+    }
+    joined += text->get_ref<const std::string&>();
+  }
+  return joined;
+}
+
+Result<std::string> read_content(const Json& message, const std::string& place) {
+  const auto content = message.find("content");
+  if (content == message.end() || content->is_null()) return std::string();
+  if (content->is_string()) return content->get<std::string>();
+  if (content->is_array()) return join_parts(*content, place + ".content");
+  return invalid(place + ".content",
+                 "must be a string or an array of parts, not " + excerpt(*content));
+}
+
+Result<Json> read_arguments(const Json& function, const std::string& place) {
+  const auto arguments = function.find("arguments");
+  if (arguments == function.end() || arguments->is_null()) return Json::object();
+  if (!arguments->is_string()) return Json(*arguments);
+  const auto& text = arguments->get_ref<const std::string&>();
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return Json::object();
+  auto parsed = parse_json(text);
+  if (!parsed) return invalid(place + ".arguments", "must be JSON: " + parsed.error().message);
+  return parsed;
+}
+
+Result<Json> read_tool_call(const Json& call, const std::string& place) {
+  if (!call.is_object()) return invalid(place, "must be an object, not " + excerpt(call));
+  const std::string type = text_or_empty(call, "type");
+  if (!type.empty() && type != "function") {
+    return Error{
+        ErrorCode::kUnsupported,
+        fmt::format("'{}.type' {} is not supported yet", place, literal(shortened(type, 40))),
+        place + ".type"};
+  }
+  const auto function = call.find("function");
+  if (function == call.end() || !function->is_object()) {
+    return invalid(place + ".function", "must be an object");
+  }
+  const std::string name = text_or_empty(*function, "name");
+  if (name.empty()) return invalid(place + ".function.name", "must be a string that is not empty");
+  auto arguments = read_arguments(*function, place + ".function");
+  if (!arguments) return arguments.error();
+  Json out;
+  if (call.contains("id") && call["id"].is_string()) out["id"] = call["id"];
+  out["type"] = "function";
+  out["function"] = Json{{"name", name}, {"arguments", std::move(*arguments)}};
+  return out;
+}
+
+Result<Json> read_tool_calls(const Json& calls, const std::string& place) {
+  if (!calls.is_array()) return invalid(place, "must be an array, not " + excerpt(calls));
+  Json out = Json::array();
+  for (size_t i = 0; i < calls.size(); ++i) {
+    auto call = read_tool_call(calls[i], fmt::format("{}[{}]", place, i));
+    if (!call) return call;
+    out.push_back(std::move(*call));
+  }
+  return out;
+}
+
+Result<Json> read_message(const Json& message, const std::string& place) {
+  if (!message.is_object()) return invalid(place, "must be an object, not " + excerpt(message));
+  const std::string role = text_or_empty(message, "role");
+  if (std::find(kRoles.begin(), kRoles.end(), role) == kRoles.end()) {
+    const auto given = message.find("role");
+    return invalid(place + ".role", "must be system, developer, user, assistant or tool, not " +
+                                        (given == message.end() ? "absent" : excerpt(*given)));
+  }
+  const bool may_be_empty = role == "assistant" || message.contains("content");
+  if (!may_be_empty) return invalid(place + ".content", "is missing");
+  auto content = read_content(message, place);
+  if (!content) return content.error();
+  Json out;
+  out["role"] = role;
+  out["content"] = std::move(*content);
+  for (const char* name : {"name", "tool_call_id"}) {
+    if (const std::string text = text_or_empty(message, name); !text.empty()) out[name] = text;
+  }
+  if (role != "assistant") return out;
+  std::string thinking = text_or_empty(message, "reasoning_content");
+  if (thinking.empty()) thinking = text_or_empty(message, "reasoning");
+  if (!thinking.empty()) out["reasoning_content"] = std::move(thinking);
+  const auto calls = message.find("tool_calls");
+  if (calls == message.end() || calls->is_null() || (calls->is_array() && calls->empty()))
+    return out;
+  auto parsed = read_tool_calls(*calls, place + ".tool_calls");
+  if (!parsed) return parsed;
+  out["tool_calls"] = std::move(*parsed);
+  return out;
+}
+
+}  // namespace
+
+Json read_messages(Fields& fields) {
+  Json out = Json::array();
+  const Json* messages = fields.array("messages");
+  if (!messages) {
+    fields.refuse("messages", "is missing: it must be an array of messages");
+    return out;
+  }
+  if (messages->empty()) fields.refuse("messages", "must hold at least one message");
+  for (size_t i = 0; i < messages->size(); ++i) {
+    auto message = read_message((*messages)[i], fmt::format("messages[{}]", i));
+    if (!message) {
+      fields.keep(message.error());
+      return out;
+    }
+    out.push_back(std::move(*message));
+  }
+  return out;
+}
+
+Json read_tools(Fields& fields) {
+  const Json* tools = fields.array("tools");
+  if (!tools || tools->empty()) return nullptr;
+  for (size_t i = 0; i < tools->size(); ++i) {
+    const Json& tool = (*tools)[i];
+    const std::string place = fmt::format("tools[{}]", i);
+    if (!tool.is_object()) {
+      fields.keep(invalid(place, "must be an object, not " + excerpt(tool)));
+      return nullptr;
+    }
+    const std::string type = text_or_empty(tool, "type");
+    if (type != "function") {
+      fields.keep({ErrorCode::kUnsupported,
+                   fmt::format("'{}.type' {} is not supported yet: only \"function\" is", place,
+                               literal(shortened(type, 40))),
+                   place + ".type"});
+      return nullptr;
+    }
+    const auto function = tool.find("function");
+    if (function == tool.end() || !function->is_object() ||
+        text_or_empty(*function, "name").empty()) {
+      fields.keep(invalid(place + ".function", "must be an object with a name"));
+      return nullptr;
+    }
+  }
+  return *tools;
+}
+
+}  // namespace tandem::protocol::openai

@@ -1,0 +1,212 @@
+#include "protocol/wire_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace tandem::protocol {
+namespace {
+
+constexpr size_t kMaxModelBytes = 512;
+constexpr size_t kMaxStopBytes = 1024;
+constexpr int64_t kMaxTokens = std::numeric_limits<int32_t>::max();
+constexpr double kMaxSeconds = 7.0 * 24 * 3600;
+
+void read_model(Fields& fields, const ParseContext& context, WireRequest& out) {
+  const Json* value = fields.any("model");
+  out.model = context.model.id;
+  if (!value) return;
+  if (!value->is_string()) return fields.refuse_value("model", "must be a string");
+  const auto& name = value->get_ref<const std::string&>();
+  if (!is_served(name, context)) return fields.keep(unknown_model(name));
+  if (!name.empty()) out.model = name;
+}
+
+void read_float(Fields& fields, const char* name, double least, double most, float& out) {
+  if (const auto value = fields.number(name, least, most)) out = static_cast<float>(*value);
+}
+
+void read_count(Fields& fields, const char* name, int64_t least, uint32_t& out) {
+  const auto value = fields.integer(name, least, kMaxTokens);
+  if (value) out = static_cast<uint32_t>(std::max<int64_t>(*value, 0));
+}
+
+void read_penalty(
+    Fields& fields, const std::string& name, double least, double most, gen::Penalty& out) {
+  // "repetition_penalty" has "repetition_context_size".
+  const std::string kind = name.substr(0, name.find('_'));
+  read_float(fields, name.c_str(), least, most, out.value);
+  read_count(fields, (kind + "_context_size").c_str(), 0, out.context);
+}
+
+void read_logit_bias(Fields& fields, const ParseContext& context, gen::Sampling& out) {
+  const Json* biases = fields.object("logit_bias");
+  if (!biases) return;
+  out.logit_bias.clear();
+  for (const auto& [key, value] : biases->items()) {
+    gen::TokenId id = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    const bool whole = error == std::errc() && end == key.data() + key.size();
+    const bool known = context.model.vocab == 0 || id < static_cast<int64_t>(context.model.vocab);
+    if (!whole || id < 0 || !known) {
+      return fields.refuse(
+          "logit_bias", fmt::format("must name token ids from 0 to {}, not {}",
+                                    int64_t{context.model.vocab} - 1, literal(shortened(key, 40))));
+    }
+    if (!value.is_number() || !(std::abs(value.get<double>()) <= 100)) {
+      return fields.refuse("logit_bias",
+                           fmt::format("must give numbers from -100 to 100, not {} for token {}",
+                                       excerpt(value), id));
+    }
+    out.logit_bias.push_back({.id = id, .bias = value.get<float>()});
+  }
+}
+
+void read_sampling(Fields& fields, const ParseContext& context, gen::Sampling& out) {
+  out = context.options.sampling;
+  read_float(fields, "temperature", 0, 100, out.temperature);
+  read_float(fields, "top_p", 0, 1, out.top_p);
+  read_count(fields, "top_k", -1, out.top_k);
+  read_float(fields, "min_p", 0, 1, out.min_p);
+  read_float(fields, "xtc_probability", 0, 1, out.xtc_probability);
+  read_float(fields, "xtc_threshold", 0, 1, out.xtc_threshold);
+  read_penalty(fields, "repetition_penalty", 0, 100, out.repetition);
+  read_penalty(fields, "presence_penalty", -10, 10, out.presence);
+  read_penalty(fields, "frequency_penalty", -10, 10, out.frequency);
+  read_logit_bias(fields, context, out);
+}
+
+void read_stop(Fields& fields, const ParseContext& context, std::vector<std::string>& out) {
+  const Json* value = fields.any("stop");
+  if (!value) return;
+  if (value->is_string()) {
+    if (value->get_ref<const std::string&>().empty()) return;
+    out = {value->get<std::string>()};
+  } else if (value->is_array()) {
+    if (value->size() > context.options.max_stop_strings) {
+      return fields.refuse("stop", fmt::format("must have at most {} strings, not {}",
+                                               context.options.max_stop_strings, value->size()));
+    }
+    for (const Json& entry : *value) {
+      if (!entry.is_string() || entry.get_ref<const std::string&>().empty()) {
+        return fields.refuse("stop", "must hold strings that are not empty, not " + excerpt(entry));
+      }
+      out.push_back(entry.get<std::string>());
+    }
+  } else {
+    return fields.refuse_value("stop", "must be a string or an array of strings");
+  }
+  for (const std::string& text : out) {
+    if (text.size() > kMaxStopBytes) {
+      return fields.refuse("stop", fmt::format("must have strings of at most {} bytes, not {}",
+                                               kMaxStopBytes, text.size()));
+    }
+  }
+}
+
+void read_seed(Fields& fields, std::optional<uint64_t>& out) {
+  const Json* value = fields.any("seed");
+  if (!value) return;
+  if (!value->is_number_integer()) {
+    return fields.refuse_value("seed", "must be a whole number of at most 64 bits");
+  }
+  out = value->is_number_unsigned() ? value->get<uint64_t>()
+                                    : static_cast<uint64_t>(value->get<int64_t>());
+}
+
+void read_limits(Fields& fields, chat::Request& out) {
+  const auto old_name = fields.integer("max_tokens", 1, kMaxTokens);
+  const auto new_name = fields.integer("max_completion_tokens", 1, kMaxTokens);
+  if (old_name) out.max_tokens = static_cast<uint32_t>(*old_name);
+  if (new_name) out.max_tokens = static_cast<uint32_t>(*new_name);
+  read_count(fields, "min_tokens", 0, out.min_tokens);
+  if (out.max_tokens && out.min_tokens > *out.max_tokens) {
+    fields.refuse("min_tokens", fmt::format("must be at most max_tokens ({}), not {}",
+                                            *out.max_tokens, out.min_tokens));
+  }
+  out.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+}
+
+void read_scheduling(Fields& fields, chat::Request& out) {
+  if (const auto priority = fields.string("priority", 16)) {
+    if (*priority != "normal" && *priority != "low") {
+      fields.refuse_value("priority", R"(must be "normal" or "low")");
+    }
+    if (*priority == "low") out.priority = gen::Priority::kLow;
+  }
+  for (const char* name : {"timeout", "deadline"}) {
+    const auto seconds = fields.number(name, 0.001, kMaxSeconds);
+    if (seconds) out.deadline = std::chrono::milliseconds(std::llround(*seconds * 1000));
+  }
+}
+
+}  // namespace
+
+bool is_served(const std::string& name, const ParseContext& context) {
+  const auto& aliases = context.options.aliases;
+  return name.empty() || name == "default_model" || name == context.model.id ||
+         std::find(aliases.begin(), aliases.end(), name) != aliases.end();
+}
+
+Error unknown_model(const std::string& name) {
+  if (name.size() > kMaxModelBytes) {
+    return {ErrorCode::kInvalid,
+            fmt::format("'model' must have at most {} bytes, not {}", kMaxModelBytes, name.size()),
+            "model"};
+  }
+  return {ErrorCode::kNotFound,
+          fmt::format("the model {} is not served here: see /v1/models", literal(name)), "model"};
+}
+
+Result<Json> parse_body(std::string_view body) {
+  auto json = parse_json(body);
+  if (json && !json->is_object()) {
+    return Error{ErrorCode::kInvalid, "the body must be a JSON object, not " + excerpt(*json)};
+  }
+  return json;
+}
+
+void read_shared(Fields& fields, const ParseContext& context, WireRequest& out) {
+  read_model(fields, context, out);
+  out.stream = fields.boolean("stream").value_or(false);
+  if (const Json* options = fields.object("stream_options")) {
+    Fields inner(*options, "stream_options.");
+    out.include_usage = inner.boolean("include_usage").value_or(false) && out.stream;
+    if (inner.error()) fields.keep(*inner.error());
+  }
+  chat::Request& request = out.request;
+  read_sampling(fields, context, request.sampling);
+  request.choices =
+      static_cast<uint32_t>(fields.integer("n", 1, context.options.max_choices).value_or(1));
+  read_seed(fields, request.seed);
+  read_limits(fields, request);
+  read_stop(fields, context, request.stop);
+  read_scheduling(fields, request);
+  if (const Json* format = fields.object("response_format")) {
+    const auto type = format->find("type");
+    if (type == format->end() || *type != "text") {
+      fields.unsupported("response_format", "other than text");
+    }
+  }
+  for (const char* name : {"adapters", "adapter", "draft_model", "guided_json", "guided_regex",
+                           "guided_grammar", "guided_choice", "grammar", "json_schema"}) {
+    fields.unsupported(name);
+  }
+  fields.accept({"user", "metadata", "store", "service_tier", "prompt_cache_key",
+                 "safety_identifier", "num_draft_tokens"});
+}
+
+Status finish_fields(const Fields& fields, const ParseContext& context, WireRequest& out) {
+  if (fields.error()) return *fields.error();
+  out.ignored = fields.unknown();
+  if (!context.options.strict_fields || out.ignored.empty()) return {};
+  return Error{
+      ErrorCode::kInvalid,
+      fmt::format("the field {} is not known here", literal(shortened(out.ignored[0], 80))),
+      shortened(out.ignored[0], 80)};
+}
+
+}  // namespace tandem::protocol

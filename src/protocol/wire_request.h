@@ -1,0 +1,47 @@
+// A generation as a client asked for it, checked, whichever endpoint it came by.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "chat/request.h"
+#include "chat/service.h"
+#include "protocol/fields.h"
+#include "protocol/options.h"
+
+namespace tandem::protocol {
+
+struct WireRequest {
+  chat::Request request;  // without id, client and salt
+  std::string model;      // as asked for; the served model's id when the client named none
+  bool stream = false;
+  bool include_usage = false;
+  std::string echo;                  // text put before the answer
+  std::vector<std::string> ignored;  // fields nobody knows
+};
+
+struct ParseContext {
+  const chat::ModelInfo& model;
+  const Options& options;
+};
+
+/// Whether this names the served model: its id, an alias, "default_model" or nothing.
+bool is_served(const std::string& name, const ParseContext& context);
+
+/// kNotFound about "model".
+Error unknown_model(const std::string& name);
+
+/// Parses a body that must be a JSON object.
+Result<Json> parse_body(std::string_view body);
+
+/// Reads model, stream, sampling, limits, stop and scheduling fields, which chat and text share.
+/// Errors are kept in `fields`.
+void read_shared(Fields& fields, const ParseContext& context, WireRequest& out);
+
+/// The error kept by `fields`, or the unknown ones: refused or counted.
+Status finish_fields(const Fields& fields, const ParseContext& context, WireRequest& out);
+
+}  // namespace tandem::protocol

@@ -1,0 +1,131 @@
+// Serves a scripted model over the real wires, to try clients without one: words that depend on the
+// last message, the seed and the choice. Prints its URL and serves until SIGTERM or SIGINT.
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <random>
+
+#include "base/clock.h"
+#include "chat/fake_service.h"
+#include "net/server.h"
+#include "protocol/api.h"
+
+namespace tandem {
+namespace {
+
+constexpr uint32_t kPace = 2;
+
+/// Words as pieces, each with its bytes as one token.
+std::vector<std::string> words(const chat::Request& request, uint32_t choice) {
+  size_t key = request.sampling.temperature > 0 ? request.seed.value_or(0) * 31 + choice : 0;
+  if (const auto* talk = std::get_if<chat::Conversation>(&request.input)) {
+    key += std::hash<std::string>()(talk->messages.back().dump());
+  } else {
+    const auto& prompt = std::get<chat::RawPrompt>(request.input).prompt;
+    if (const auto* text = std::get_if<std::string>(&prompt))
+      key += std::hash<std::string>()(*text);
+  }
+  std::mt19937_64 random(key);
+  const char* const pool[] = {" Paris", " is",   " the", " caf\xC3\xA9", " of", " \xF0\x9F\x98\x80",
+                              " blue",  " seven"};
+  const size_t natural = request.ignore_eos ? 100'000 : 20;
+  const size_t count = std::min<size_t>(natural, request.max_tokens.value_or(1000));
+  std::vector<std::string> out;
+  for (size_t i = 0; i < count; ++i) out.emplace_back(pool[random() % 8]);
+  return out;
+}
+
+chat::Event piece(const chat::Request& request,
+                  uint32_t choice,
+                  const std::string& text,
+                  bool show) {
+  chat::Delta delta{.channel = chat::Channel::kText, .text = show ? text : "", .logprobs = {}};
+  if (request.logprobs) {
+    chat::LogprobEntry entry{.token = {.bytes = text, .logprob = -0.5F}, .top = {}};
+    for (uint32_t i = 0; i < *request.logprobs; ++i) {
+      entry.top.push_back({.bytes = i == 0 ? text : std::string(1, static_cast<char>('a' + i)),
+                           .logprob = -0.5F - static_cast<float>(i)});
+    }
+    delta.logprobs.push_back(std::move(entry));
+  }
+  return {.choice = choice, .body = std::move(delta)};
+}
+
+/// Where the earliest stop string begins in the text.
+size_t stop_at(const chat::Request& request, const std::string& text) {
+  size_t at = std::string::npos;
+  for (const std::string& stop : request.stop) at = std::min(at, text.find(stop));
+  return at;
+}
+
+void add_choice(const chat::Request& request, uint32_t choice, std::vector<chat::Event>& out) {
+  const std::vector<std::string> all = words(request, choice);
+  std::string text;
+  for (const std::string& word : all) text += word;
+  const size_t stop = stop_at(request, text);
+  std::string shown;
+  uint32_t count = 0;
+  for (const std::string& word : all) {
+    if (stop != std::string::npos && shown.size() >= stop) break;
+    const std::string part = word.substr(0, std::min(word.size(), stop - shown.size()));
+    out.push_back(piece(request, choice, part, true));
+    shown += part;
+    ++count;
+  }
+  const bool cut =
+      stop == std::string::npos && request.max_tokens && all.size() == *request.max_tokens;
+  out.push_back(
+      {.choice = choice,
+       .body = chat::End{.reason = cut ? chat::FinishReason::kLength : chat::FinishReason::kStop,
+                         .stop_text = {},
+                         .usage = {.prompt_tokens = chat::FakeService::prompt_tokens(request),
+                                   .cached_tokens = 2,
+                                   .completion_tokens = count}}});
+}
+
+std::vector<chat::Event> script(const chat::Request& request) {
+  std::vector<chat::Event> out;
+  out.push_back({.choice = 0, .body = chat::Progress{3, 7}});
+  for (uint32_t choice = 0; choice < request.choices; ++choice) add_choice(request, choice, out);
+  return out;
+}
+
+int serve() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  SteadyClock clock;
+  chat::FakeService service({.id = "demo",
+                             .max_context = 4096,
+                             .native_context = 4096,
+                             .max_output = 4096,
+                             .vocab = 49152,
+                             .created = 1,
+                             .has_chat_template = true},
+                            script, std::chrono::milliseconds(kPace));
+  protocol::Options options;
+  options.fingerprint = "demo";
+  protocol::Api api(service, clock, options);
+  net::Router router;
+  api.add_routes(router);
+  auto server = net::Server::start({}, std::move(router));
+  if (!server) {
+    std::fprintf(stderr, "protocol_demo: %s\n", server.error().message.c_str());
+    return 1;
+  }
+  std::printf("protocol_demo: serving on %s\n", (*server)->url().c_str());
+  std::fflush(stdout);
+  int signal = 0;
+  sigwait(&signals, &signal);
+  (*server)->stop(std::chrono::seconds(1));
+  return 0;
+}
+
+}  // namespace
+}  // namespace tandem
+
+int main() { return tandem::serve(); }
