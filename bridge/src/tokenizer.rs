@@ -7,6 +7,7 @@ use tokenizers::pipeline::{
     normalize_all, EncodeOptions, Model, Override, PipelinePreTokenizer, PipelineToken,
     PipelineTokenizer, PreTokenizer, PreTokenizerScratch, Segment, SpecialSegmentIterator,
 };
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::pre_tokenizers::sequence::PipelineSequence;
 use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
 use tokenizers::SplitDelimiterBehavior;
@@ -24,6 +25,8 @@ pub struct Tokenizer {
     /// Set when the pipeline's own pre-tokenizer has patterns that its reader gave no engine.
     searching: Option<PipelinePreTokenizer>,
     vocabulary: Vocabulary,
+    /// Ids from here on stand for bytes that the vocabulary lacks; they are left out of encodings.
+    placeholders: u32,
 }
 
 impl Tokenizer {
@@ -31,6 +34,7 @@ impl Tokenizer {
         let mut root: Value = serde_json::from_str(json)
             .map_err(|error| format!("tokenizer.json is not valid JSON: {error}"))?;
         let vocabulary = Vocabulary::new(&root)?;
+        let placeholders = fill_missing_bytes(&mut root);
         tokenizers::canonicalize_value(&mut root)?;
         let canonical = serde_json::to_string(&root)?;
         let pipeline = tokenizers::from_json(&canonical)?;
@@ -39,6 +43,7 @@ impl Tokenizer {
             pipeline,
             searching,
             vocabulary,
+            placeholders,
         }))
     }
 
@@ -65,7 +70,9 @@ impl Tokenizer {
                 }
             }
         }
-        Ok(PipelineToken::cast_slice(&tokens).to_vec())
+        let mut ids = PipelineToken::cast_slice(&tokens).to_vec();
+        ids.retain(|&id| id < self.placeholders);
+        Ok(ids)
     }
 
     /// The pipeline's steps with another pre-tokenizer.
@@ -112,6 +119,31 @@ impl Tokenizer {
         model.tokenize_spans(text, &spans, &mut model.init_scratch(), tokens)?;
         Ok(())
     }
+}
+
+/// Gives bytes that a byte-level BPE vocabulary lacks ids past its end, and returns the first of them.
+///
+/// SmolLM2's vocabulary, for one, has no token for eight control bytes. The reference library leaves
+/// such bytes out of encodings; tokenizers 1.0.0-rc.3 refuses the whole vocabulary.
+fn fill_missing_bytes(root: &mut Value) -> u32 {
+    let byte_level = |part: &Value| part.to_string().contains("\"ByteLevel\"");
+    let applies = root["model"]["type"] == "BPE" && byte_level(&root["pre_tokenizer"]);
+    let added = root["added_tokens"].as_array().into_iter().flatten();
+    let last_added = added.filter_map(|token| token["id"].as_u64()).max();
+    let Some(vocab) = root["model"]["vocab"].as_object_mut().filter(|_| applies) else {
+        return u32::MAX;
+    };
+    let last = vocab.values().filter_map(Value::as_u64).max();
+    let first = last.max(last_added).map_or(0, |id| id + 1);
+    let mut next = first;
+    for spelling in ByteLevel::alphabet() {
+        let spelling = spelling.to_string();
+        if !vocab.contains_key(&spelling) {
+            vocab.insert(spelling, next.into());
+            next += 1;
+        }
+    }
+    u32::try_from(first).unwrap_or(u32::MAX)
 }
 
 /// The same pre-tokenizer with a search engine for each pattern; nothing when none lacks one.

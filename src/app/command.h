@@ -11,8 +11,8 @@ namespace tandem::app {
 struct Command {
   std::string name;
   std::string summary;  // one line, for the list of commands
-  /// Declares arguments and options on the command's own parser and returns what runs after parsing:
-  /// it gives the process's exit code.
+  /// Declares arguments and options on the command's own parser and returns what runs after
+  /// parsing: it gives the process's exit code.
   std::function<std::function<int()>(CLI::App&)> declare;
 };
 

@@ -33,7 +33,9 @@ Status fetch_default() {
   const std::string home = environment("TANDEM_HOME");
   const fs::path script = fs::path(home) / "tools" / "fetch_default_model.sh";
   if (home.empty() || !fs::exists(script)) {
-    return Error{ErrorCode::kNotFound, "the default model is not in the cache; start through ./tandem, which fetches it, or name a model"};
+    return Error{ErrorCode::kNotFound,
+                 "the default model is not in the cache; start through ./tandem, which fetches it, "
+                 "or name a model"};
   }
   const pid_t child = ::fork();
   if (child == 0) {
@@ -43,7 +45,8 @@ Status fetch_default() {
   }
   int status = 0;
   if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0) {
-    return Error{ErrorCode::kUnavailable, "the default model could not be fetched (see above); name a model to use another"};
+    return Error{ErrorCode::kUnavailable,
+                 "the default model could not be fetched (see above); name a model to use another"};
   }
   return {};
 }
@@ -57,14 +60,20 @@ Result<ModelPath> default_model() {
   return ModelPath{path, id_of(path)};
 }
 
-/// The snapshot that refs/main names, as huggingface_hub lays out its cache; empty when there is none.
+/// The snapshot that refs/main names, as huggingface_hub lays out its cache; empty when there is
+/// none.
 fs::path cached_snapshot(const std::string& name) {
   const size_t slash = name.find('/');
-  if (slash == std::string::npos || name.find('/', slash + 1) != std::string::npos || name.find("..") != std::string::npos) return {};
+  if (slash == std::string::npos || name.find('/', slash + 1) != std::string::npos ||
+      name.find("..") != std::string::npos)
+    return {};
   const std::string given = environment("HF_HUB_CACHE");
   const std::string home = environment("HF_HOME");
-  const fs::path hub = !given.empty() ? fs::path(given) : (home.empty() ? cache_folder() / "huggingface" : fs::path(home)) / "hub";
-  const fs::path model = hub / fmt::format("models--{}--{}", name.substr(0, slash), name.substr(slash + 1));
+  const fs::path hub =
+      !given.empty() ? fs::path(given)
+                     : (home.empty() ? cache_folder() / "huggingface" : fs::path(home)) / "hub";
+  const fs::path model =
+      hub / fmt::format("models--{}--{}", name.substr(0, slash), name.substr(slash + 1));
   std::string revision;
   std::ifstream(model / "refs" / "main") >> revision;
   const fs::path snapshot = model / "snapshots" / revision;
@@ -79,10 +88,12 @@ Result<ModelPath> find_model(const std::string& name) {
   if (fs::exists(name, ignored)) return ModelPath{name, id_of(name)};
   const fs::path snapshot = cached_snapshot(name);
   if (!snapshot.empty()) return ModelPath{snapshot, name};
-  return Error{ErrorCode::kNotFound,
-               fmt::format("no model '{}': expected a folder with config.json and *.safetensors, a .gguf file, or org/name that is in the "
-                           "Hugging Face cache of this machine (fetch one with: hf download org/name)",
-                           name)};
+  return Error{
+      ErrorCode::kNotFound,
+      fmt::format("no model '{}': expected a folder with config.json and *.safetensors, a .gguf "
+                  "file, or org/name that is in the "
+                  "Hugging Face cache of this machine (fetch one with: hf download org/name)",
+                  name)};
 }
 
 }  // namespace tandem::app

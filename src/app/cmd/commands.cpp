@@ -1,6 +1,6 @@
-#include "app/command.h"
-
 #include <cstdio>
+
+#include "app/command.h"
 
 namespace tandem::app {
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "app/rank/checkpoint_model.h"
 #include "app/rank/fake_model.h"
 #include "app/version.h"
 
@@ -18,7 +19,9 @@ Result<std::unique_ptr<RankModel>> make_model(const RankOptions& options) {
   if (options.fake) {
     return std::unique_ptr<RankModel>(std::make_unique<FakeModel>(options.fake_options));
   }
-  return Error{ErrorCode::kUnsupported, "this tandem-rank was built without the model runner"};
+  auto model = CheckpointModel::open(options);
+  if (!model) return model.error();
+  return std::unique_ptr<RankModel>(std::move(*model));
 }
 
 Result<std::vector<std::byte>> read_secret(int fd) {

@@ -1,0 +1,107 @@
+// tandem chat: a conversation in the terminal with a running server, or with one of its own.
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app/command.h"
+#include "app/endpoint.h"
+#include "app/session_options.h"
+#include "net/client.h"
+
+namespace tandem::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  EndpointOptions endpoint;
+  std::string system;
+  uint32_t max_tokens = 1024;
+  double temperature = 0.7;
+};
+
+/// Posts the conversation, prints the answer as it comes and returns it.
+Result<std::string> answer(const net::Client& client,
+                           const Options& options,
+                           const Json& messages) {
+  const Json body = {{"messages", messages},
+                     {"stream", true},
+                     {"max_tokens", options.max_tokens},
+                     {"temperature", options.temperature}};
+  std::string text;
+  std::string problem;
+  const auto response =
+      client.stream("/v1/chat/completions", body.dump(), [&](const net::SseEvent& event) {
+        const Json chunk = Json::parse(event.data, nullptr, false);
+        if (!chunk.is_object()) return true;  // [DONE]
+        if (chunk.contains("error")) problem = chunk["error"].value("message", event.data);
+        if (!chunk.contains("choices") || chunk["choices"].empty()) return true;
+        const Json& delta = chunk["choices"][0]["delta"];
+        const auto piece = delta.find("content");
+        if (piece == delta.end() || !piece->is_string()) return true;
+        text += piece->get<std::string>();
+        std::fputs(piece->get_ref<const std::string&>().c_str(), stdout);
+        std::fflush(stdout);
+        return true;
+      });
+  std::puts("");
+  if (!response) return response.error();
+  if (!problem.empty()) return Error{ErrorCode::kInternal, problem};
+  if (response->status != 200) return Error{ErrorCode::kInvalid, error_message(response->body)};
+  return text;
+}
+
+int converse(const Options& options, const net::Client& client) {
+  Json messages = Json::array();
+  const auto reset = [&] {
+    messages = Json::array();
+    if (!options.system.empty())
+      messages.push_back({{"role", "system"}, {"content", options.system}});
+  };
+  reset();
+  std::puts("/reset begins anew, /quit (or Ctrl-D) ends");
+  std::string line;
+  while (std::fputs("> ", stdout), std::fflush(stdout), std::getline(std::cin, line)) {
+    if (line == "/quit") break;
+    if (line == "/reset") {
+      reset();
+      continue;
+    }
+    if (line.empty()) continue;
+    messages.push_back({{"role", "user"}, {"content", line}});
+    const auto said = answer(client, options, messages);
+    if (!said) {
+      std::fprintf(stderr, "tandem chat: %s\n", said.error().message.c_str());
+      messages.erase(messages.size() - 1);
+      continue;
+    }
+    messages.push_back({{"role", "assistant"}, {"content", *said}});
+  }
+  return 0;
+}
+
+int run(const Options& options) {
+  const auto endpoint = join_or_start(options.endpoint);
+  if (!endpoint) return fail("chat", endpoint.error().message);
+  return converse(options, (*endpoint)->client());
+}
+
+}  // namespace
+
+Command chat() {
+  return {.name = "chat",
+          .summary = "Talk to the running server, or to a model of its own",
+          .declare = [](CLI::App& app) {
+            const auto options =
+                std::make_shared<Options>();  // shared: the parser fills what the run reads
+            declare(app, options->endpoint);
+            app.add_option("--system", options->system, "System prompt");
+            app.add_option("--max-tokens", options->max_tokens, "Longest answer")
+                ->capture_default_str();
+            app.add_option("--temp", options->temperature, "Temperature")->capture_default_str();
+            return [options] { return run(*options); };
+          }};
+}
+
+}  // namespace tandem::app

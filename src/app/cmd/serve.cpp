@@ -1,0 +1,129 @@
+// tandem serve: a model behind the OpenAI wire.
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include "app/command.h"
+#include "app/front.h"
+#include "app/session.h"
+#include "app/signals.h"
+#include "app/system.h"
+#include "app/version.h"
+#include "base/log.h"
+
+namespace tandem::app {
+namespace {
+
+struct Options {
+  SessionOptions session;
+  std::string host = "127.0.0.1";
+  uint16_t port = 8080;
+  std::string key_file;
+  std::vector<std::string> origins;
+  std::vector<std::string> aliases;
+  bool insecure = false;
+  bool strict = false;
+  uint32_t keep_alive_seconds = 10;
+  uint32_t drain_seconds = 30;
+};
+
+Result<std::vector<std::string>> read_keys(const std::string& file) {
+  std::vector<std::string> keys;
+  if (file.empty()) return keys;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty()) keys.push_back(line);
+  }
+  if (keys.empty())
+    return Error{ErrorCode::kInvalid, fmt::format("{} holds no key: expected one a line", file)};
+  return keys;
+}
+
+protocol::Options protocol_options(const Options& options, size_t keys) {
+  protocol::Options result;
+  result.aliases = options.aliases;
+  result.fingerprint = fmt::format("tandem-{}-mlx-{}-{}-cpu", kVersion, kMlxVersion, platform());
+  result.strict_fields = options.strict;
+  result.separate_clients = keys > 1;
+  result.keep_alive = std::chrono::seconds(options.keep_alive_seconds);
+  return result;
+}
+
+void print_welcome(const std::string& url, const std::string& model) {
+  std::printf(
+      "tandem serves %s at %s/v1\n\n"
+      "  curl -s %s/v1/chat/completions -H 'Content-Type: application/json' \\\n"
+      "    -d '{\"messages\": [{\"role\": \"user\", \"content\": \"What is the capital of "
+      "France?\"}]}'\n\n"
+      "  ./tandem chat, ./tandem status; Ctrl-C drains and ends\n",
+      model.c_str(), url.c_str(), url.c_str());
+  std::fflush(stdout);
+}
+
+/// Lets running requests end, then ends the ranks.
+void drain(Session& session, Front& front, std::chrono::seconds time) {
+  TANDEM_LOG(kInfo, "draining: running requests have {} s", time.count());
+  session.generator().drain();
+  session.generator().wait_drained(time);
+  front.stop(std::chrono::seconds(1));
+}
+
+int run(const Options& options) {
+  const SignalSet signals({SIGINT, SIGTERM});  // before any thread starts
+  auto keys = read_keys(options.key_file);
+  if (!keys) return fail("serve", keys.error().message);
+  auto session = Session::start(options.session);
+  if (!session) return fail("serve", session.error().message);
+  auto front = Front::start(**session, protocol_options(options, keys->size()),
+                            {.host = options.host,
+                             .port = options.port,
+                             .keys = std::move(*keys),
+                             .allowed_origins = options.origins,
+                             .allow_open = options.insecure,
+                             .limits = {}});
+  if (!front) return fail("serve", front.error().message);
+  while (!(*session)->generator().wait_ready(std::chrono::milliseconds(100))) {
+    if (signals.pending()) return 0;
+    const auto instance = (*session)->generator().snapshot();
+    if (instance.state == control::InstanceState::kFailed) return fail("serve", instance.trouble);
+  }
+  print_welcome((*front)->server().url(), (*session)->service().model().id);
+  signals.wait();
+  drain(**session, **front, std::chrono::seconds(options.drain_seconds));
+  return 0;
+}
+
+}  // namespace
+
+Command serve() {
+  return {
+      .name = "serve",
+      .summary = "Serve a model over the OpenAI wire",
+      .declare = [](CLI::App& app) {
+        const auto options =
+            std::make_shared<Options>();  // shared: the parser fills what the run reads
+        declare(app, options->session);
+        app.add_option("--host", options->host, "Address to listen on")->capture_default_str();
+        app.add_option("--port", options->port, "Port; 0 takes a free one")->capture_default_str();
+        app.add_option("--api-key-file", options->key_file,
+                       "File with API keys, one a line; without it no key is asked for");
+        app.add_option("--allowed-origins", options->origins,
+                       "Origins of web pages that may call, exact")
+            ->delimiter(',');
+        app.add_option("--alias", options->aliases, "Further names of the model")->delimiter(',');
+        app.add_flag("--insecure-no-key", options->insecure,
+                     "Listen beyond loopback without a key");
+        app.add_flag("--strict-fields", options->strict,
+                     "Refuse unknown request fields instead of ignoring them");
+        app.add_option("--keepalive", options->keep_alive_seconds,
+                       "Seconds between comments in silent streams; 0: none")
+            ->capture_default_str();
+        app.add_option("--drain", options->drain_seconds,
+                       "Seconds that running requests get at the end")
+            ->capture_default_str();
+        return [options] { return run(*options); };
+      }};
+}
+
+}  // namespace tandem::app

@@ -1,0 +1,36 @@
+// The HTTP side of a server: routes over a session, and the listening socket.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "app/session.h"
+#include "base/clock.h"
+#include "net/server.h"
+#include "protocol/api.h"
+
+namespace tandem::app {
+
+class Front {
+ public:
+  /// Listens at once; requests wait until the session is ready. The session must outlive it.
+  /// Errors: those of net::Server::start.
+  static Result<std::unique_ptr<Front>> start(Session& session,
+                                              protocol::Options options,
+                                              net::ServerOptions server);
+
+  const net::Server& server() const { return *server_; }
+
+  /// Takes no new requests, lets running ones end for up to `time`, then cuts them.
+  void stop(std::chrono::milliseconds time) { server_->stop(time); }
+
+ private:
+  Front(Session& session, protocol::Options options);
+
+  Session& session_;
+  const SteadyClock clock_;
+  protocol::Api api_;
+  std::unique_ptr<net::Server> server_;  // last: its threads use what is above
+};
+
+}  // namespace tandem::app

@@ -1,0 +1,101 @@
+#include "app/rank/checkpoint_model.h"
+
+#include <mlx/mlx.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+
+namespace tandem::app {
+namespace {
+
+namespace mx = mlx::core;
+
+/// Longest silence of a peer inside a collective. A stopped rank is found by its beats first; this
+/// is for links that go silent between ranks alone.
+constexpr std::chrono::milliseconds kPeerDeadline{4'000};
+
+runner::ModelOptions model_options(const RankOptions& options) {
+  return {
+      .path = options.path == "plain" ? tensor::Path::kPlain : tensor::Path::kFast,
+      .threads = options.threads != 0 ? options.threads
+                                      : std::max(1U, std::thread::hardware_concurrency()),
+      .split = options.split == "pipeline" ? topology::Split::kPipeline : topology::Split::kTensor,
+      .rank = options.rank,
+      .ranks = options.size,
+      .shares = options.shares,
+      .memory_limit = options.memory_bytes,
+      .max_context = options.max_context};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CheckpointModel>> CheckpointModel::open(const RankOptions& options) {
+  auto checkpoint = format::open_checkpoint(options.model);
+  if (!checkpoint) return checkpoint.error();
+  auto port = DataPort::listen(options.listen_host);
+  if (!port) return port.error();
+  return std::unique_ptr<CheckpointModel>(
+      new CheckpointModel(options, std::move(*checkpoint), std::move(*port)));
+}
+
+CheckpointModel::CheckpointModel(RankOptions options,
+                                 std::shared_ptr<const format::Checkpoint> checkpoint,
+                                 DataPort port)
+    : options_(std::move(options)), checkpoint_(std::move(checkpoint)), port_(std::move(port)) {}
+
+/// Of what decides the numbers: hyper-parameters, names and shapes of tensors, bytes of weights.
+std::string CheckpointModel::fingerprint() const {
+  std::string text = checkpoint_->config().dump();
+  for (const std::string& name : checkpoint_->names()) text += "\n" + name;
+  text += std::to_string(checkpoint_->weight_bytes());
+  return fmt::format("{:016x}:{}:{}", XXH3_64bits(text.data(), text.size()), options_.split,
+                     options_.path);
+}
+
+uint64_t CheckpointModel::memory_bytes() const {
+  return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+Status CheckpointModel::load(const Progress& progress) {
+  mx::disable_compile();  // MLX would run the system's compiler and load what lies in a shared
+                          // folder
+  mx::set_cache_limit(size_t{1} << 30);
+  progress("weights", 0);
+  auto runner = runner::ModelRunner::load(checkpoint_, model_options(options_));
+  if (!runner) return runner.error();
+  runner_ = std::move(*runner);
+  TANDEM_LOG(kInfo, "holds {} MiB of weights, room for {} tokens in {} MiB of pages",
+             runner_->weight_bytes() >> 20, runner_->info().pages * runner_->info().page_tokens,
+             runner_->cache_bytes() >> 20);
+  progress("weights", 1);
+  return {};
+}
+
+void CheckpointModel::prepare(const plan::Form& group) {
+  const std::lock_guard lock(mutex_);
+  group_ = group;
+}
+
+Status CheckpointModel::reset(uint32_t epoch) {
+  std::optional<plan::Form> group;
+  {
+    const std::lock_guard lock(mutex_);
+    group = group_;
+  }
+  if (!group || group->epoch != epoch)
+    return Error{ErrorCode::kConflict, fmt::format("epoch {} was not prepared", epoch)};
+  if (group->size > 1) {
+    auto transport = port_.connect(*group, kPeerDeadline);
+    if (!transport) return transport.error();
+    runner_->set_transport(std::move(*transport));
+  }
+  return runner_->reset(epoch);
+}
+
+}  // namespace tandem::app

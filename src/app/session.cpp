@@ -1,0 +1,133 @@
+#include "app/session.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+#include "app/system.h"
+#include "chat/local_service.h"
+#include "control/secret.h"
+#include "format/checkpoint.h"
+
+namespace tandem::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Where ranks of one machine meet: faster through shared memory, when the system has it.
+plan::CommKind comm_kind(const std::string& name) {
+  return name == "tcp" ? plan::CommKind::kTcp : plan::CommKind::kSharedMemory;
+}
+
+uint32_t threads_of_rank(const SessionOptions& options) {
+  if (options.threads != 0) return options.threads;
+  return std::max(1U, std::thread::hardware_concurrency() / options.ranks);
+}
+
+uint64_t memory_of_rank(const SessionOptions& options) {
+  constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+  const double all = options.memory_gib > 0 ? options.memory_gib * kGib
+                                            : static_cast<double>(available_memory()) / 2;
+  return static_cast<uint64_t>(all / options.ranks);
+}
+
+/// The command line of a rank but for what the agent adds for each.
+std::vector<std::string> rank_arguments(const SessionOptions& options,
+                                        const fs::path& model,
+                                        const std::string& split) {
+  std::vector<std::string> arguments = {"--model", model.string(), "--split",
+                                        split,     "--path",       options.path};
+  const auto add = [&](const char* flag, const std::string& value) {
+    arguments.emplace_back(flag);
+    arguments.push_back(value);
+  };
+  add("--threads", std::to_string(threads_of_rank(options)));
+  add("--memory-bytes", std::to_string(memory_of_rank(options)));
+  if (options.context != 0) add("--max-context", std::to_string(options.context));
+  if (!options.shares.empty()) add("--shares", fmt::format("{}", fmt::join(options.shares, ",")));
+  return arguments;
+}
+
+control::InstanceGeneratorOptions generator_options(const SessionOptions& options,
+                                                    const fs::path& model,
+                                                    const std::string& split) {
+  const std::string name = fmt::format("tandem-{}", ::getpid());
+  control::InstanceGeneratorOptions result;
+  result.instance.name = name;
+  result.instance.ranks = options.ranks;
+  result.instance.comm = comm_kind(options.comm);
+  result.instance.shared_memory_prefix = fmt::format("/{}-", name);
+  result.instance.make_secret = control::random_secret;
+  result.program = (executable_folder() / "tandem-rank").string();
+  result.output_path = options.rank_log;
+  result.arguments = [options, name, common = rank_arguments(options, model, split)](
+                         uint32_t rank, const std::string& head) {
+    std::vector<std::string> arguments = {
+        "--rank", std::to_string(rank), "--size", std::to_string(options.ranks), "--control",
+        head,     "--instance",         name};
+    arguments.insert(arguments.end(), common.begin(), common.end());
+    return arguments;
+  };
+  return result;
+}
+
+Status check(const SessionOptions& options) {
+  if (!options.shares.empty() && options.shares.size() != options.ranks) {
+    return Error{ErrorCode::kInvalid, fmt::format("--shares names {} parts for {} ranks",
+                                                  options.shares.size(), options.ranks)};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::start(const SessionOptions& options) {
+  const Status checked = check(options);
+  if (!checked) return checked.error();
+  const auto model = find_model(options.model);
+  if (!model) return model.error();
+  const auto checkpoint = format::open_checkpoint(model->path);
+  if (!checkpoint) return checkpoint.error();
+  const std::string split = options.split == "auto" ? "tensor" : options.split;
+  // The ranks load while this process reads the tokenizer.
+  auto generator =
+      control::InstanceGenerator::start(generator_options(options, model->path, split));
+  if (!generator) return generator.error();
+  auto text = text::load_model_text(**checkpoint);
+  if (!text) return text.error();
+
+  chat::ModelInfo info;
+  info.id = model->id;
+  info.native_context = (*checkpoint)->config().value("max_position_embeddings", 0U);
+  info.max_context =
+      options.context == 0 ? info.native_context : std::min(options.context, info.native_context);
+  info.max_output = info.max_context;
+  info.created = modified_at(model->path);
+  info.has_chat_template = text->chat_template != nullptr;
+  return std::unique_ptr<Session>(
+      new Session(std::move(*text), std::move(*generator), std::move(info), split));
+}
+
+Session::Session(text::ModelText text,
+                 std::unique_ptr<control::InstanceGenerator> generator,
+                 chat::ModelInfo info,
+                 std::string split)
+    : text_(std::move(text)),
+      split_(std::move(split)),
+      generator_(std::move(generator)),
+      service_(std::make_unique<chat::LocalService>(*generator_, text_, std::move(info))) {}
+
+// stop() gives every request its last event; only then may the service go.
+Session::~Session() { generator_->stop(); }
+
+Status Session::wait_ready(std::chrono::seconds time) {
+  if (generator_->wait_ready(time)) return {};
+  const std::string trouble = generator_->snapshot().trouble;
+  return Error{ErrorCode::kUnavailable, fmt::format("the model did not become ready: {}",
+                                                    trouble.empty() ? "time ran out" : trouble)};
+}
+
+}  // namespace tandem::app

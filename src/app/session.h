@@ -1,0 +1,47 @@
+// A model that runs: its rank processes, and the service that talks text with them.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "app/model_path.h"
+#include "app/session_options.h"
+#include "base/result.h"
+#include "chat/service.h"
+#include "control/instance_generator.h"
+#include "text/checkpoint_text.h"
+
+namespace tandem::app {
+
+class Session {
+ public:
+  /// Reads the model's text side and starts its ranks; does not wait for them. Errors: what the
+  /// model lacks.
+  static Result<std::unique_ptr<Session>> start(const SessionOptions& options);
+
+  /// Ends all ranks.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Waits until the ranks are ready. Errors: kUnavailable with the ranks' last trouble.
+  Status wait_ready(std::chrono::seconds time);
+
+  chat::Service& service() { return *service_; }
+  control::InstanceGenerator& generator() { return *generator_; }
+  const text::ModelText& text() const { return text_; }
+  const std::string& split() const { return split_; }
+
+ private:
+  Session(text::ModelText text,
+          std::unique_ptr<control::InstanceGenerator> generator,
+          chat::ModelInfo info,
+          std::string split);
+
+  const text::ModelText text_;
+  const std::string split_;
+  std::unique_ptr<control::InstanceGenerator> generator_;
+  std::unique_ptr<chat::Service> service_;
+};
+
+}  // namespace tandem::app

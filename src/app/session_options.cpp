@@ -1,0 +1,34 @@
+#include "app/session_options.h"
+
+namespace tandem::app {
+
+void declare(CLI::App& app, SessionOptions& options) {
+  app.add_option("model", options.model,
+                 "Folder with safetensors, .gguf file, or org/name in the Hugging Face cache "
+                 "[SmolLM2-135M-Instruct]");
+  app.add_option("--ranks", options.ranks, "Processes that share the model")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--split", options.split, "How ranks share it")
+      ->check(CLI::IsMember({"auto", "tensor", "pipeline"}))
+      ->capture_default_str();
+  app.add_option("--shares", options.shares, "Relative size of each rank's part, such as 2,1")
+      ->delimiter(',');
+  app.add_option("--context", options.context,
+                 "Tokens a request may have, prompt and answer [the model's own]");
+  app.add_option("--memory", options.memory_gib,
+                 "GiB for weights and cache, all ranks together [half of what is free]")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--threads", options.threads,
+                 "Worker threads of each rank [its share of the cores]");
+  app.add_option("--path", options.path,
+                 "Kernels: fast (ours), or plain (MLX operations: slow on a CPU, the oracle)")
+      ->check(CLI::IsMember({"fast", "plain"}))
+      ->capture_default_str();
+  app.add_option("--comm", options.comm, "How ranks exchange tensors")
+      ->check(CLI::IsMember({"auto", "shared-memory", "tcp"}))
+      ->capture_default_str();
+  app.add_option("--rank-log", options.rank_log, "File for the ranks' log lines [stderr]");
+}
+
+}  // namespace tandem::app
