@@ -81,7 +81,7 @@ void add_choice(const chat::Request& request, uint32_t choice, std::vector<chat:
        .body = chat::End{.reason = cut ? chat::FinishReason::kLength : chat::FinishReason::kStop,
                          .stop_text = {},
                          .usage = {.prompt_tokens = chat::FakeService::prompt_tokens(request),
-                                   .cached_tokens = 2,
+                                   .cached_tokens = chat::FakeService::prompt_tokens(request) - 1,
                                    .completion_tokens = count}}});
 }
 
