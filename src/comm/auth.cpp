@@ -33,7 +33,7 @@ Hello with_nonce(Hello hello) {
 
 Status Handshake::send(std::span<const std::byte> bytes) {
   // A fresh socket's buffer holds these few bytes: a short write means that the peer is gone.
-  const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), kNoSignal);
   if (sent == static_cast<ssize_t>(bytes.size())) return {};
   return Error{.code = ErrorCode::kPeerLost, .message = "closed the connection"};
 }

@@ -29,6 +29,10 @@ struct Accepted {
   TimePoint until;
 };
 
+bool is_refusal(const Error& error) {
+  return error.code == ErrorCode::kUnauthorized || error.code == ErrorCode::kConflict;
+}
+
 class Session {
  public:
   explicit Session(const Meeting& meeting) : meeting_(meeting) {
@@ -67,7 +71,8 @@ class Session {
 void Session::retry(Dialled& dialled, TimePoint now, Error reason) {
   dialled.handshake.reset();
   dialled.connected = false;
-  dialled.reason = std::move(reason);
+  // That it refused us, or we it, says more than that it is not there later.
+  if (!is_refusal(dialled.reason) || is_refusal(reason)) dialled.reason = std::move(reason);
   dialled.next = now + dialled.wait;
   dialled.wait = std::min(dialled.wait * 2, kLongestRetry);
 }

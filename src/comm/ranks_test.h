@@ -8,7 +8,9 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <functional>
+#include <iostream>
 #include <new>
 #include <string>
 #include <thread>
@@ -83,6 +85,8 @@ class Ranks {
     for (uint32_t rank = 0; rank < size; ++rank) {
       int ends[2];
       if (pipe(ends) != 0) std::abort();
+      std::cout.flush();  // or each rank would print it again
+      std::fflush(stdout);
       const pid_t pid = fork();
       if (pid == 0) {
         alarm(60);

@@ -169,8 +169,12 @@ void tune(const Fd& socket) {
 Result<std::pair<Fd, Fd>> socket_pair() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return io_error("cannot make a socket pair");
-  for (const int end : ends) set_flags(end);
-  return std::pair{Fd(ends[0]), Fd(ends[1])};
+  std::pair<Fd, Fd> pair{ends[0], ends[1]};
+  for (const Fd* end : {&pair.first, &pair.second}) {
+    set_flags(end->get());
+    tune(*end);
+  }
+  return pair;
 }
 
 Status send_fds(const Fd& socket, std::span<const int> fds) {
@@ -187,7 +191,7 @@ Status send_fds(const Fd& socket, std::span<const int> fds) {
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = static_cast<socklen_t>(CMSG_LEN(fds.size_bytes()));
   std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
-  if (sendmsg(socket.get(), &message, MSG_NOSIGNAL) != 1) return io_error("cannot pass memory");
+  if (sendmsg(socket.get(), &message, kNoSignal) != 1) return io_error("cannot pass memory");
   return {};
 }
 

@@ -1,6 +1,8 @@
 // Sockets as values: descriptors that close themselves, listening, dialling, passing descriptors.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -58,6 +60,14 @@ int dial_error(int socket);
 
 /// A waiting connection, or an empty Fd when there is none.
 Fd accept_from(const Fd& listener);
+
+/// For send(): a closed peer is an error, not a SIGPIPE. Where there is no such flag, tune() sees
+/// to it.
+#if defined(MSG_NOSIGNAL)
+inline constexpr int kNoSignal = MSG_NOSIGNAL;
+#else
+inline constexpr int kNoSignal = 0;
+#endif
 
 /// No delays, no SIGPIPE.
 void tune(const Fd& socket);

@@ -46,7 +46,7 @@ Result<size_t> TcpFabric::write(uint32_t peer,
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();
-  const ssize_t sent = sendmsg(sockets_[peer].get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const ssize_t sent = sendmsg(sockets_[peer].get(), &message, kNoSignal | MSG_DONTWAIT);
   if (sent >= 0) return static_cast<size_t>(sent);
   if (try_later()) return size_t{0};
   return gone_peer(peer);
@@ -83,7 +83,7 @@ void TcpFabric::tell(Fault fault) {
     if (!sockets_[peer]) continue;
     if (!link(peer).open) {
       const Tag tag{.epoch = epoch(), .op = Op::kFault, .bytes = static_cast<uint64_t>(fault)};
-      ::send(sockets_[peer].get(), &tag, sizeof tag, MSG_NOSIGNAL | MSG_DONTWAIT);
+      ::send(sockets_[peer].get(), &tag, sizeof tag, kNoSignal | MSG_DONTWAIT);
     }
     shutdown(sockets_[peer].get(), SHUT_WR);
   }
