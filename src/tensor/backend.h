@@ -1,0 +1,61 @@
+// MLX's own distributed backends beside our transport: configured, started, and their failures
+// mapped to errors that say what to do.
+#pragma once
+
+#include <mlx/mlx.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tandem::tensor {
+
+namespace mx = mlx::core;
+
+/// Ring: TCP, for comparison. Jaccl: RDMA over Thunderbolt between Macs. Nccl: NVIDIA GPUs. Mpi: an
+/// installed MPI. None of them authenticates, has deadlines or can be used again after an error: a
+/// rank on them is expendable, and its group is ended by ending the process.
+enum class Backend : uint8_t { kRing, kJaccl, kNccl, kMpi };
+
+/// What a backend needs to know. Fields of other backends must be empty.
+struct BackendSettings {
+  Backend backend = Backend::kRing;
+  uint32_t rank = 0;
+  uint32_t size = 1;
+  bool verbose = false;
+  std::string hostfile = {};     // ring: file with [["ip:port", …] for each rank]
+  std::string devices = {};      // jaccl: file with each rank's RDMA devices to every other
+  std::string coordinator = {};  // jaccl and nccl: "ip:port" of rank 0
+  bool jaccl_ring = false;       // jaccl: neighbours only, instead of a mesh
+  std::string gpus = {};         // nccl: CUDA_VISIBLE_DEVICES of this rank
+  std::string library = {};      // mpi: path of libmpi, if not the system's
+};
+
+/// "ring", "jaccl", "nccl", "mpi".
+const char* name(Backend backend);
+
+/// Whether this build of MLX, on this machine, has the backend.
+bool available(Backend backend);
+
+/// The variables that MLX reads. kInvalid names the missing or superfluous field.
+Result<std::vector<std::pair<std::string, std::string>>> environment(
+    const BackendSettings& settings);
+
+/// Puts the settings into this process's environment and joins the group. Called once, by app/,
+/// before other threads start and before any other MLX call: this is the only place that changes
+/// the environment.
+///
+/// Errors  kUnsupported  not in this build or on this hardware, and what to do
+///         kInvalid      settings, or a file that MLX cannot use
+///         kUnavailable  the other ranks were not reached
+/// Blocks  until the others come, with MLX's own limits (ring: for ever if a neighbour never dials)
+Result<mx::distributed::Group> start(const BackendSettings& settings);
+
+/// Forgets the groups so that start() may form new ones, with other addresses. Every Group must be
+/// gone. Ring only; the others need a new process.
+void forget_groups();
+
+}  // namespace tandem::tensor
