@@ -38,13 +38,13 @@ Result<uint32_t> pages_of(const format::Checkpoint& checkpoint,
   return static_cast<uint32_t>(pages);
 }
 
-tensor::Step make_step(const plan::StepPlan& plan, uint32_t page_tokens) {
+tensor::Step make_step(const plan::StepPlan& plan, uint32_t page_tokens, tensor::Wanted wanted) {
   std::vector<tensor::StepRow> rows;
   for (const plan::Row& row : plan.rows)
     rows.push_back({.start = row.start,
                     .tokens = row.tokens,
                     .pages = row.pages,
-                    .logits = row.wants_logits ? tensor::Wanted::kLast : tensor::Wanted::kNone});
+                    .logits = row.wants_logits ? wanted : tensor::Wanted::kNone});
   return {std::move(rows), page_tokens};
 }
 
@@ -136,7 +136,9 @@ Status ModelRunner::run(const plan::StepPlan& plan) {
     from.push_back(copy.from);
     to.push_back(copy.to);
   }
-  const tensor::Step step = make_step(plan, options_.page_tokens);
+  const tensor::Step step =
+      make_step(plan, options_.page_tokens,
+                options_.all_logits ? tensor::Wanted::kAll : tensor::Wanted::kLast);
   return stage_->run(step, from, to);
 }
 

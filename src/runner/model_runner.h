@@ -31,6 +31,8 @@ struct ModelOptions {
   uint32_t max_context = 0;        // 0: the model's own
   uint32_t max_step_tokens = 512;  // the largest step, for the workspace
 
+  /// complete() gives logits of every token of a row that wants them, not only of its last.
+  bool all_logits = false;
   /// See StageOptions.
   std::function<void()> before_layers = {};
 };

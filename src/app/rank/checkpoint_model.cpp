@@ -19,7 +19,9 @@ namespace mx = mlx::core;
 /// is for links that go silent between ranks alone.
 constexpr std::chrono::milliseconds kPeerDeadline{4'000};
 
-runner::ModelOptions model_options(const RankOptions& options) {
+}  // namespace
+
+runner::ModelOptions runner_options(const RankOptions& options) {
   return {
       .path = options.path == "plain" ? tensor::Path::kPlain : tensor::Path::kFast,
       .threads = options.threads != 0 ? options.threads
@@ -31,8 +33,6 @@ runner::ModelOptions model_options(const RankOptions& options) {
       .memory_limit = options.memory_bytes,
       .max_context = options.max_context};
 }
-
-}  // namespace
 
 Result<std::unique_ptr<CheckpointModel>> CheckpointModel::open(const RankOptions& options) {
   auto checkpoint = format::open_checkpoint(options.model);
@@ -67,7 +67,7 @@ Status CheckpointModel::load(const Progress& progress) {
                           // folder
   mx::set_cache_limit(size_t{1} << 30);
   progress("weights", 0);
-  auto runner = runner::ModelRunner::load(checkpoint_, model_options(options_));
+  auto runner = runner::ModelRunner::load(checkpoint_, runner_options(options_));
   if (!runner) return runner.error();
   runner_ = std::move(*runner);
   TANDEM_LOG(kInfo, "holds {} MiB of weights, room for {} tokens in {} MiB of pages",

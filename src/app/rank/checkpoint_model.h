@@ -14,6 +14,9 @@
 
 namespace tandem::app {
 
+/// How tandem-rank's options make a runner.
+runner::ModelOptions runner_options(const RankOptions& options);
+
 class CheckpointModel final : public RankModel {
  public:
   /// Reads the checkpoint's header and takes a port for tensors. Errors: of either.

@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "app/rank/logits.h"
 #include "app/rank/wiring.h"
 #include "base/log.h"
 
@@ -12,6 +13,13 @@ namespace {
 
 using namespace tandem;
 using namespace tandem::app;
+
+int run_logits(const RankOptions& options) {
+  const Status written = write_logits(options);
+  if (written) return static_cast<int>(RankExit::kDone);
+  TANDEM_LOG(kError, "{}", written.error().message);
+  return static_cast<int>(RankExit::kLoadFailed);
+}
 
 int run(const RankOptions& options) {
   set_log_name(fmt::format("rank {}", options.rank));
@@ -41,5 +49,6 @@ int main(int argc, char** argv) {
 #endif
   const auto options = parse_rank_options(argc, argv);
   if (const int* code = std::get_if<int>(&options)) return *code;
-  return run(std::get<RankOptions>(options));
+  const auto& given = std::get<RankOptions>(options);
+  return given.logits_tokens.empty() ? run(given) : run_logits(given);
 }

@@ -33,7 +33,7 @@ std::variant<RankOptions, int> parse_rank_options(int argc, const char* const* a
   CLI::App app("One rank of a tandem instance; started by tandem, not by hand", "tandem-rank");
   app.add_option("--rank", options.rank, "This rank")->required();
   app.add_option("--size", options.size, "Ranks of the instance")->required();
-  app.add_option("--control", options.control, "HOST:PORT of the head's control links")->required();
+  app.add_option("--control", options.control, "HOST:PORT of the head's control links");
   app.add_option("--secret-fd", options.secret_fd, "Read the control secret here, to its end");
   app.add_option("--instance", options.instance, "Name of the instance");
   app.add_option("--listen", options.listen_host, "Address for plan and data links");
@@ -52,8 +52,15 @@ std::variant<RankOptions, int> parse_rank_options(int argc, const char* const* a
   app.add_option("--path", options.path, "Kernels")->check(CLI::IsMember({"fast", "plain"}));
   app.add_option("--memory-bytes", options.memory_bytes, "Limit of this rank's weights and pages");
   app.add_option("--max-context", options.max_context, "Tokens a request may have");
+  CLI::Option* tokens = app.add_option("--logits-tokens", options.logits_tokens,
+                                       "JSON list of token ids: write their logits and end");
+  app.add_option("--logits-out", options.logits_out, "Safetensors file for them")->needs(tokens);
+  app.add_option("--chunk", options.chunk, "With them: tokens a step; 0: all at once")
+      ->needs(tokens);
   try {
     app.parse(argc, argv);
+    if (options.control.empty() && options.logits_tokens.empty())
+      throw CLI::RequiredError("--control");
     if (options.rank >= options.size) throw CLI::ValidationError("--rank", "must be below --size");
     if (options.fake == !options.model.empty()) {
       throw CLI::ValidationError("--model", "give either --model or --fake");
