@@ -74,6 +74,10 @@ bool Core::issue_next() {
   plan->epoch = epoch_;
   plan->sequence = sequence_++;
   const double work = StepClock::work(*plan);
+  // Said before the step begins: should it end this process, the head knows who was in it.
+  for (const schedule::PlannedRow& row : scheduler_->rows()) {
+    if (row.starts) deliver(row.request, gen::Started{row.cached_tokens});
+  }
   const Status status = runner_.issue(*plan);
   scheduler_->returned();
   if (!status) {
@@ -81,9 +85,6 @@ bool Core::issue_next() {
     return false;
   }
   in_flight_.push_back({.rows = scheduler_->rows(), .issued = clock_.now(), .work = work});
-  for (const schedule::PlannedRow& row : in_flight_.back().rows) {
-    if (row.starts) deliver(row.request, gen::Started{row.cached_tokens});
-  }
   return true;
 }
 
