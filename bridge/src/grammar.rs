@@ -7,7 +7,7 @@ use llguidance::{Matcher, ParserFactory};
 use serde_json::Value;
 use toktrie::{TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 
-use crate::ffi::{Failure, Fallible};
+use crate::ffi::{Failure, Fallible, FAILED};
 use crate::tokenizer::{Tokenizer, SPECIAL_AS_TEXT};
 use crate::vocabulary::SPECIAL;
 
@@ -42,6 +42,7 @@ impl TokenizerEnv for Environment {
 pub struct GrammarCompiler {
     factory: ParserFactory,
     mask_words: usize,
+    eos: Arc<[TokenId]>,
 }
 
 impl GrammarCompiler {
@@ -71,6 +72,7 @@ impl GrammarCompiler {
         Ok(GrammarCompiler {
             factory,
             mask_words: (logits as usize).div_ceil(32),
+            eos: eos.into(),
         })
     }
 
@@ -95,6 +97,8 @@ impl GrammarCompiler {
             None => Ok(GrammarMatcher {
                 matcher,
                 mask_words: self.mask_words,
+                eos: self.eos.clone(),
+                ends: 0,
             }),
         }
     }
@@ -143,10 +147,22 @@ fn has_pattern(schema: &Value) -> bool {
     }
 }
 
+/// The first line of an error: what follows dumps the parser's state.
+fn brief(error: impl std::fmt::Display) -> Failure {
+    let text = error.to_string();
+    Failure {
+        code: FAILED,
+        message: text.lines().next().unwrap_or_default().to_string(),
+    }
+}
+
 /// One answer's place in a grammar. One thread at a time.
 pub struct GrammarMatcher {
     matcher: Matcher,
     mask_words: usize,
+    eos: Arc<[TokenId]>,
+    /// End-of-text ids taken after the grammar was complete; the matcher does not know of them.
+    ends: usize,
 }
 
 impl GrammarMatcher {
@@ -154,6 +170,8 @@ impl GrammarMatcher {
         GrammarMatcher {
             matcher: self.matcher.deep_clone(),
             mask_words: self.mask_words,
+            eos: self.eos.clone(),
+            ends: self.ends,
         }
     }
 
@@ -167,7 +185,7 @@ impl GrammarMatcher {
             )
             .into());
         }
-        let mask = self.matcher.compute_mask_or_eos()?;
+        let mask = self.matcher.compute_mask_or_eos().map_err(brief)?;
         let words = mask.as_slice();
         out.fill(0);
         let shared = words.len().min(out.len());
@@ -176,16 +194,27 @@ impl GrammarMatcher {
     }
 
     pub fn consume(&mut self, ids: &[TokenId]) -> Fallible<()> {
-        Ok(self.matcher.consume_tokens(ids)?)
+        for id in ids {
+            let complete = self.matcher.is_stopped() && !self.matcher.is_error();
+            if complete && self.eos.contains(id) {
+                self.ends += 1;
+            } else {
+                self.matcher.consume_token(*id).map_err(brief)?;
+            }
+        }
+        Ok(())
     }
 
     pub fn rollback(&mut self, count: usize) -> Fallible<()> {
-        Ok(self.matcher.rollback(count)?)
+        let ends = count.min(self.ends);
+        self.matcher.rollback(count - ends).map_err(brief)?;
+        self.ends -= ends;
+        Ok(())
     }
 
     /// How many of `ids` the grammar would take; the place does not move.
     pub fn accepted(&mut self, ids: &[TokenId]) -> Fallible<usize> {
-        Ok(self.matcher.validate_tokens(ids)?)
+        self.matcher.validate_tokens(ids).map_err(brief)
     }
 
     pub fn may_end(&mut self) -> Fallible<bool> {

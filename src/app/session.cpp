@@ -74,6 +74,11 @@ control::InstanceGeneratorOptions generator_options(const SessionOptions& option
   return result;
 }
 
+/// Rows of logits; a tokenizer may know fewer ids.
+uint32_t vocabulary_of(const format::Checkpoint& checkpoint, const text::ModelText& text) {
+  return checkpoint.config().value("vocab_size", static_cast<uint32_t>(text.tokenizer->size()));
+}
+
 Status check(const SessionOptions& options) {
   if (!options.shares.empty() && options.shares.size() != options.ranks) {
     return Error{ErrorCode::kInvalid, fmt::format("--shares names {} parts for {} ranks",
@@ -106,6 +111,7 @@ Result<std::unique_ptr<Session>> Session::start(const SessionOptions& options) {
       options.context == 0 ? info.native_context : std::min(options.context, info.native_context);
   info.max_output = info.max_context;
   info.created = modified_at(model->path);
+  info.vocab = vocabulary_of(**checkpoint, *text);
   info.has_chat_template = text->chat_template != nullptr;
   return std::unique_ptr<Session>(
       new Session(std::move(*text), std::move(*generator), std::move(info), split));

@@ -1,6 +1,7 @@
 #include "engine/simulation.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace tandem::engine {
@@ -14,13 +15,13 @@ class Simulation::Watch final : public Runner {
   Result<StepResult> complete() override { return inner_.complete(); }
   void abort() override { inner_.abort(); }
   Status reset(uint32_t epoch) override {
-    first_start_.clear();
+    begun_.clear();
     return inner_.reset(epoch);
   }
 
   Status issue(const plan::StepPlan& plan) override {
     for (const plan::Row& row : plan.rows) {
-      first_start_.try_emplace(row.request, row.start);
+      if (begun_.insert(row.request).second) look_at_first(row);
       look_at(row);
     }
     Status status = inner_.issue(plan);
@@ -28,11 +29,17 @@ class Simulation::Watch final : public Runner {
     return status;
   }
 
-  /// Position of the first token computed for a request since its last submission.
-  uint32_t first_start(gen::RequestId id) const { return first_start_.at(id); }
-  void forget(gen::RequestId id) { first_start_.erase(id); }
+  void forget(gen::RequestId id) { begun_.erase(id); }
 
  private:
+  /// The first row of a request since its last submission: Started came before it and told the truth.
+  void look_at_first(const plan::Row& row) {
+    const Client& client = simulation_.clients_.at(row.request);
+    const auto prompt = static_cast<uint32_t>(client.request.prompt.size());
+    if (!client.started) simulation_.fail("a step before Started");
+    if (client.cached != std::min(row.start, prompt)) simulation_.fail("cached_tokens is not true");
+  }
+
   void look_at(const plan::Row& row) {
     const Client& client = simulation_.clients_.at(row.request);
     const auto prompt = static_cast<uint32_t>(client.request.prompt.size());
@@ -47,7 +54,7 @@ class Simulation::Watch final : public Runner {
 
   FakeRunner& inner_;
   Simulation& simulation_;
-  std::map<gen::RequestId, uint32_t> first_start_;
+  std::set<gen::RequestId> begun_;  // had a row since their last submission
 };
 
 Simulation::Simulation(const SimulationOptions& options)
@@ -161,8 +168,7 @@ void Simulation::receive(const gen::Event& event) {
   if (const auto* started = std::get_if<gen::Started>(&event.body)) {
     if (client.started) fail("started twice");
     client.started = true;
-    const uint32_t first = watch_->first_start(event.request);
-    if (started->cached_tokens != std::min(first, prompt)) fail("cached_tokens is not true");
+    client.cached = started->cached_tokens;
   } else if (const auto* prefilled = std::get_if<gen::Prefilled>(&event.body)) {
     if (prefilled->done < client.prefilled || prefilled->total != prompt) fail("prefill went back");
     client.prefilled = prefilled->done;

@@ -45,6 +45,7 @@ class Simulation {
     std::optional<gen::FinishReason> finished;
     bool submitted = false;
     bool started = false;    // since the last submission
+    uint32_t cached = 0;     // as Started said
     uint32_t prefilled = 0;  // since the last submission
     int ends = 0;
     bool was_cancelled = false;
