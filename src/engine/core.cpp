@@ -95,11 +95,7 @@ bool Core::complete() {
     TANDEM_CHECK(scheduler_->empty(),
                  "nothing can be planned for {} waiting, {} paused, {} running requests; pages: {} "
                  "free, {} cached, {} referenced",
-                 now.waiting,
-                 now.paused,
-                 now.running,
-                 now.pages_free,
-                 now.pages_cached,
+                 now.waiting, now.paused, now.running, now.pages_free, now.pages_cached,
                  now.pages_referenced);
     return false;
   }

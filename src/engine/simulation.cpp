@@ -32,7 +32,8 @@ class Simulation::Watch final : public Runner {
   void forget(gen::RequestId id) { begun_.erase(id); }
 
  private:
-  /// The first row of a request since its last submission: Started came before it and told the truth.
+  /// The first row of a request since its last submission: Started came before it and told the
+  /// truth.
   void look_at_first(const plan::Row& row) {
     const Client& client = simulation_.clients_.at(row.request);
     const auto prompt = static_cast<uint32_t>(client.request.prompt.size());

@@ -49,7 +49,9 @@ def test_stream_says_the_same(client, model):
     assert chunks[-1].choices == []
     assert chunks[-1].usage.completion_tokens == whole.usage.completion_tokens
     assert all(chunk.usage is None for chunk in chunks[:-1])
-    assert [c.choices[0].finish_reason for c in chunks[:-1] if c.choices[0].finish_reason] == [whole.choices[0].finish_reason]
+    assert [c.choices[0].finish_reason for c in chunks[:-1] if c.choices[0].finish_reason] == [
+        whole.choices[0].finish_reason
+    ]
     assert chunks[-2].choices[0].finish_reason
 
 

@@ -7,6 +7,7 @@ The values are those of make_tiny.py (numpy PCG64 keyed by seed and tensor name)
 sums.json holds a CRC of each file: a numpy that draws other numbers is an error here, not a wrong logit later.
   python make_weights.py --out DIR --update # writes sums.json anew
 """
+
 import argparse
 import json
 import pathlib
@@ -22,22 +23,68 @@ VARIANTS = {"f32": None, "g64": 64, "g32": 32}  # 4-bit group sizes
 
 
 def architectures():
-    base = dict(hidden_size=HIDDEN, vocab_size=VOCAB, rms_norm_eps=1e-5, max_position_embeddings=4096, intermediate_size=192)
+    base = dict(
+        hidden_size=HIDDEN, vocab_size=VOCAB, rms_norm_eps=1e-5, max_position_embeddings=4096, intermediate_size=192
+    )
     gqa = dict(num_attention_heads=4, num_key_value_heads=2, head_dim=32)
-    llama3 = dict(rope_type="llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
+    llama3 = dict(
+        rope_type="llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32
+    )
     sliding = ["sliding_attention"] * 3 + ["full_attention"]
     return {
-        "llama": dict(base, **gqa, model_type="llama", num_hidden_layers=3, rope_theta=1e4, rope_scaling=llama3, tie_word_embeddings=False),
-        "llama_tied_bias": dict(base, **gqa, model_type="llama", num_hidden_layers=2, rope_theta=1e4, rope_traditional=True,
-                                attention_bias=True, mlp_bias=True, tie_word_embeddings=True),
-        "llama_swa": dict(base, **gqa, model_type="llama", num_hidden_layers=4, rope_theta=1e4, tie_word_embeddings=False,
-                          layer_types=sliding, sliding_window=12),
-        "mistral": dict(base, **gqa, model_type="mistral", num_hidden_layers=2, rope_theta=1e6, tie_word_embeddings=False),
-        "qwen2": dict(base, model_type="qwen2", num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, rope_theta=1e6,
-                      tie_word_embeddings=True),
+        "llama": dict(
+            base,
+            **gqa,
+            model_type="llama",
+            num_hidden_layers=3,
+            rope_theta=1e4,
+            rope_scaling=llama3,
+            tie_word_embeddings=False,
+        ),
+        "llama_tied_bias": dict(
+            base,
+            **gqa,
+            model_type="llama",
+            num_hidden_layers=2,
+            rope_theta=1e4,
+            rope_traditional=True,
+            attention_bias=True,
+            mlp_bias=True,
+            tie_word_embeddings=True,
+        ),
+        "llama_swa": dict(
+            base,
+            **gqa,
+            model_type="llama",
+            num_hidden_layers=4,
+            rope_theta=1e4,
+            tie_word_embeddings=False,
+            layer_types=sliding,
+            sliding_window=12,
+        ),
+        "mistral": dict(
+            base, **gqa, model_type="mistral", num_hidden_layers=2, rope_theta=1e6, tie_word_embeddings=False
+        ),
+        "qwen2": dict(
+            base,
+            model_type="qwen2",
+            num_hidden_layers=3,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            rope_theta=1e6,
+            tie_word_embeddings=True,
+        ),
         "qwen3": dict(base, **gqa, model_type="qwen3", num_hidden_layers=3, rope_theta=1e6, tie_word_embeddings=True),
-        "qwen3_untied": dict(base, model_type="qwen3", num_attention_heads=8, num_key_value_heads=2, head_dim=64,
-                             num_hidden_layers=2, rope_theta=1e6, tie_word_embeddings=False),
+        "qwen3_untied": dict(
+            base,
+            model_type="qwen3",
+            num_attention_heads=8,
+            num_key_value_heads=2,
+            head_dim=64,
+            num_hidden_layers=2,
+            rope_theta=1e6,
+            tie_word_embeddings=False,
+        ),
     }
 
 
@@ -53,10 +100,15 @@ def shapes(config):
         out["lm_head.weight"] = (VOCAB, HIDDEN)
     for i in range(config["num_hidden_layers"]):
         p = f"model.layers.{i}."
-        linear = [("self_attn.q_proj", q, HIDDEN, qkv_bias), ("self_attn.k_proj", kv, HIDDEN, qkv_bias),
-                  ("self_attn.v_proj", kv, HIDDEN, qkv_bias), ("self_attn.o_proj", HIDDEN, q, out_bias),
-                  ("mlp.gate_proj", mlp, HIDDEN, mlp_bias), ("mlp.up_proj", mlp, HIDDEN, mlp_bias),
-                  ("mlp.down_proj", HIDDEN, mlp, mlp_bias)]
+        linear = [
+            ("self_attn.q_proj", q, HIDDEN, qkv_bias),
+            ("self_attn.k_proj", kv, HIDDEN, qkv_bias),
+            ("self_attn.v_proj", kv, HIDDEN, qkv_bias),
+            ("self_attn.o_proj", HIDDEN, q, out_bias),
+            ("mlp.gate_proj", mlp, HIDDEN, mlp_bias),
+            ("mlp.up_proj", mlp, HIDDEN, mlp_bias),
+            ("mlp.down_proj", HIDDEN, mlp, mlp_bias),
+        ]
         for name, rows, columns, has_bias in linear:
             out[f"{p}{name}.weight"] = (rows, columns)
             if has_bias:
@@ -91,7 +143,9 @@ def quantize(weight, group, bits=4):
     first = np.rint(edge / scale)
     scale = np.where(first != 0, edge / np.where(first != 0, first, one), scale)
     bias = np.where(first != 0, edge, np.float32(0))
-    codes = np.clip(np.rint((w - bias) / scale), 0, 2**bits - 1).astype(np.uint32).reshape(weight.shape[0], -1, 32 // bits)
+    codes = (
+        np.clip(np.rint((w - bias) / scale), 0, 2**bits - 1).astype(np.uint32).reshape(weight.shape[0], -1, 32 // bits)
+    )
     packed = (codes << (np.arange(32 // bits, dtype=np.uint32) * np.uint32(bits))).sum(-1, dtype=np.uint32)
     return packed, scale[..., 0].astype(np.float32), bias[..., 0].astype(np.float32)
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Keep of make_tiny.py's golden.safetensors what golden_test reads: trim.py IN OUT."""
+
 import json
 import pathlib
 import struct
