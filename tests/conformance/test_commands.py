@@ -1,0 +1,73 @@
+"""The commands that need no server: what they print, what they write, how they refuse."""
+
+import array
+import json
+import os
+import pathlib
+import struct
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = os.environ.get("TANDEM_BIN", str(ROOT / "build/release/bin/tandem"))
+TOKENS = [1, 520, 9531, 198, 504, 3575, 282, 4649, 314, 260] * 7
+
+pytestmark = pytest.mark.skipif("TANDEM_COMMAND" in os.environ, reason="another program is under test")
+
+
+def run(*arguments, code=0):
+    done = subprocess.run([BINARY, *arguments], capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def logits(tmp_path, name, *arguments):
+    """(shape, values) of the written file."""
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text(json.dumps(TOKENS))
+    out = tmp_path / name
+    run("logits", "--tokens", str(tokens), "--out", str(out), *arguments)
+    data = out.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    entry = json.loads(data[8 : 8 + length])["logits"]
+    values = array.array("f")
+    values.frombytes(data[8 + length :])
+    return entry["shape"], values
+
+
+def test_generate_prints_only_the_text():
+    done = run(
+        "generate", "--prompt", "What is the capital of France?", "--max-tokens", "16", "--rank-log", "/dev/null"
+    )
+    assert done.stdout == "The capital of France is Paris.\n"
+
+
+def test_logits_do_not_depend_on_chunks(tmp_path):
+    shape, whole = logits(tmp_path, "whole.safetensors")
+    assert shape[0] == len(TOKENS)
+    assert len(whole) == shape[0] * shape[1]
+    _, chunked = logits(tmp_path, "chunked.safetensors", "--chunk", "32")
+    assert chunked == whole
+
+
+@pytest.mark.parametrize("split", ["tensor", "pipeline"])
+def test_logits_over_ranks_agree(tmp_path, split):
+    _, alone = logits(tmp_path, "alone.safetensors")
+    _, shared = logits(tmp_path, "shared.safetensors", "--ranks", "3", "--split", split)
+    assert max(abs(a - b) for a, b in zip(alone, shared, strict=True)) < 5e-3
+
+
+def test_a_missing_model_is_named(tmp_path):
+    done = run("generate", str(tmp_path / "nothing"), "--prompt", "x", code=1)
+    assert "nothing" in done.stderr and "expected a folder" in done.stderr
+
+
+def test_an_open_bind_without_a_key_is_refused():
+    done = run("serve", "--host", "0.0.0.0", "--port", "0", "--rank-log", "/dev/null", code=1)
+    assert "key" in done.stderr
+
+
+def test_shares_that_do_not_fit_the_ranks_are_refused():
+    done = run("generate", "--ranks", "2", "--shares", "1,2,3", "--prompt", "x", code=1)
+    assert "3 parts for 2 ranks" in done.stderr
