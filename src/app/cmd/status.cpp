@@ -26,8 +26,8 @@ void print_instance(const Json& instance) {
   const std::string trouble = instance.value("trouble", "");
   if (!trouble.empty()) std::printf("  last trouble: %s\n", trouble.c_str());
   for (const Json& rank : instance["ranks"]) {
-    std::printf("  rank %u: %s, pid %lu, %lu MiB of device memory, %lu steps\n", rank.value("rank", 0U),
-                rank.value("state", "").c_str(), rank.value("pid", 0UL),
+    std::printf("  rank %u: %s, pid %lu, %lu MiB of device memory, %lu steps\n",
+                rank.value("rank", 0U), rank.value("state", "").c_str(), rank.value("pid", 0UL),
                 rank.value("memory_bytes", 0UL) >> 20, rank.value("steps", 0UL));
   }
 }
