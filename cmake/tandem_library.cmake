@@ -2,6 +2,10 @@
 #   *_test.cpp  become one doctest binary <name>_test;  *_bench.cpp one program each, built only by name;
 #   *_fuzz.cpp  one fuzz target each, which replays its corpus (testdata/<target>/) as an ordinary test unless TANDEM_FUZZERS is on.
 set(TANDEM_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Werror)
+# Several files compiled as one share their unnamed namespaces, which g++ takes for a header's.
+if(CMAKE_UNITY_BUILD)
+  list(APPEND TANDEM_WARNINGS -Wno-subobject-linkage)
+endif()
 # Test code is compiled for short builds; what it tests is compiled as it ships.
 set(TANDEM_TEST_OPTIONS "$<$<CONFIG:RelWithDebInfo>:-O0;-g0>")
 

@@ -9,7 +9,7 @@
 namespace tandem::chat {
 namespace {
 
-Error invalid(std::string message) {
+Error bad_messages(std::string message) {
   return {.code = ErrorCode::kInvalid, .message = std::move(message), .field = "messages"};
 }
 
@@ -29,7 +29,7 @@ Result<std::string> join_parts(const Json& parts) {
   for (const Json& part : parts) {
     const bool is_text = part.is_object() && part.value("type", Json()) == "text" &&
                          part.contains("text") && part["text"].is_string();
-    if (!is_text) return invalid("only content parts of type \"text\" are supported");
+    if (!is_text) return bad_messages("only content parts of type \"text\" are supported");
     text += part["text"].get<std::string>();
   }
   return text;
@@ -121,11 +121,11 @@ std::string_view trimmed(std::string_view text) {
 }  // namespace
 
 Result<Json> plain_messages(const Json& messages, bool knows_developer) {
-  if (!messages.is_array()) return invalid("messages must be a list");
+  if (!messages.is_array()) return bad_messages("messages must be a list");
   Json plain = Json::array();
   for (const Json& message : messages) {
     if (!message.is_object() || !message.contains("role") || !message["role"].is_string()) {
-      return invalid("each message must be an object with a role");
+      return bad_messages("each message must be an object with a role");
     }
     Json copy = message;
     Json& content = copy["content"];
@@ -136,7 +136,7 @@ Result<Json> plain_messages(const Json& messages, bool knows_developer) {
       content = *text;
     }
     if (!content.is_string()) {
-      return invalid(
+      return bad_messages(
           fmt::format("the content of a message of role \"{}\" must be a string or a "
                       "list of text parts",
                       role_of(message)));

@@ -14,4 +14,8 @@ ErrorCode to_code(Fault fault) {
   return ErrorCode::kPeerLost;
 }
 
+Error gone_peer(uint32_t peer) {
+  return {.code = ErrorCode::kPeerLost, .message = fmt::format("[comm] rank {} is gone", peer)};
+}
+
 }  // namespace tandem::comm

@@ -35,6 +35,9 @@ struct LinkState {
   bool open = false;      // a message of ours was begun and is not complete
 };
 
+/// kPeerLost, naming the peer.
+Error gone_peer(uint32_t peer);
+
 class Fabric {
  public:
   Fabric(uint32_t rank, uint32_t size, uint32_t epoch)

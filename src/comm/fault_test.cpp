@@ -14,8 +14,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Kind kKinds[] = {Kind::kSharedMemory, Kind::kTcp};
-
 int64_t now_ms() {
   return std::chrono::duration_cast<milliseconds>(SteadyClock().now().time_since_epoch()).count();
 }

@@ -15,8 +15,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Kind kKinds[] = {Kind::kSharedMemory, Kind::kTcp};
-
 /// Where rank 0 of the group can be dialled.
 Address door(const Meetup& meetup, Kind kind) {
   return kind == Kind::kTcp ? *tcp_address(meetup.addresses()[0]) : local_address(meetup.name());

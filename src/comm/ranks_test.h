@@ -21,6 +21,8 @@
 
 namespace tandem::comm {
 
+inline constexpr Kind kKinds[] = {Kind::kSharedMemory, Kind::kTcp};
+
 inline const char* name(Kind kind) { return kind == Kind::kTcp ? "tcp" : "shared memory"; }
 
 /// What ranks need to find each other, made before they start. Each one is another group.

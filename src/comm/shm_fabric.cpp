@@ -44,10 +44,6 @@ Error corrupt_ring(uint32_t peer) {
           .message = fmt::format("[comm] rank {} left its ring in an impossible state", peer)};
 }
 
-Error gone_peer(uint32_t peer) {
-  return {.code = ErrorCode::kPeerLost, .message = fmt::format("[comm] rank {} is gone", peer)};
-}
-
 }  // namespace
 
 ShmFabric::ShmFabric(uint32_t rank,

@@ -14,12 +14,8 @@
 namespace tandem::comm {
 namespace {
 
-constexpr std::chrono::microseconds kSpin{50};
-constexpr size_t kPiece = size_t{256} << 10U;
-
-Error gone_peer(uint32_t peer) {
-  return {.code = ErrorCode::kPeerLost, .message = fmt::format("[comm] rank {} is gone", peer)};
-}
+constexpr std::chrono::microseconds kSocketSpin{50};
+constexpr size_t kSocketPiece = size_t{256} << 10U;
 
 bool try_later() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
@@ -39,7 +35,7 @@ TcpFabric::TcpFabric(uint32_t rank,
 Result<size_t> TcpFabric::write(uint32_t peer,
                                 std::span<const std::byte> head,
                                 std::span<const std::byte> body) {
-  body = body.first(std::min(body.size(), kPiece));
+  body = body.first(std::min(body.size(), kSocketPiece));
   std::array<iovec, 2> parts{
       iovec{.iov_base = const_cast<std::byte*>(head.data()), .iov_len = head.size()},
       iovec{.iov_base = const_cast<std::byte*>(body.data()), .iov_len = body.size()}};
@@ -130,7 +126,7 @@ Result<std::unique_ptr<Fabric>> connect_tcp(const Options& options, TimePoint un
   if (!meeting.accepts.empty()) meeting.listener = &listener;
   auto sockets = meet(meeting);
   if (!sockets) return sockets.error();
-  const auto spin = neighbours > usable_cores() ? std::chrono::nanoseconds{0} : kSpin;
+  const auto spin = neighbours > usable_cores() ? std::chrono::nanoseconds{0} : kSocketSpin;
   return std::unique_ptr<Fabric>(std::make_unique<TcpFabric>(
       options.rank, options.size, options.epoch, *std::move(sockets), spin));
 }

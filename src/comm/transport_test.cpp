@@ -143,8 +143,6 @@ std::string random_operations(Transport& group, uint32_t seed, int count) {
   return kFine;
 }
 
-constexpr Kind kKinds[] = {Kind::kSharedMemory, Kind::kTcp};
-
 }  // namespace
 
 TEST_CASE("transport: random operations give the reference's bits on 2 to 5 ranks") {

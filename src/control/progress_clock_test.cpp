@@ -7,50 +7,50 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const TimePoint kStart{};
+const TimePoint kBegin{};
 
 TEST_CASE("progress clock: steps keep it quiet, five seconds without one do not") {
   ProgressClock clock({});
-  clock.begin_epoch(kStart, false);
-  clock.beat(0, 1, 0s, kStart);
-  clock.beat(0, 2, 0s, kStart + 4s);
-  CHECK(!clock.is_stalled(kStart + 9s));
-  clock.beat(0, 2, 0s, kStart + 9s);  // a beat without a step is no progress
-  CHECK(clock.is_stalled(kStart + 9s + 1ms));
+  clock.begin_epoch(kBegin, false);
+  clock.beat(0, 1, 0s, kBegin);
+  clock.beat(0, 2, 0s, kBegin + 4s);
+  CHECK(!clock.is_stalled(kBegin + 9s));
+  clock.beat(0, 2, 0s, kBegin + 9s);  // a beat without a step is no progress
+  CHECK(clock.is_stalled(kBegin + 9s + 1ms));
 }
 
 TEST_CASE("progress clock: a step that is known to be long gets ten times its length") {
   ProgressClock clock({});
-  clock.begin_epoch(kStart, false);
-  clock.beat(1, 1, 2s, kStart);
-  CHECK(!clock.is_stalled(kStart + 20s));
-  CHECK(clock.is_stalled(kStart + 20s + 1ms));
+  clock.begin_epoch(kBegin, false);
+  clock.beat(1, 1, 2s, kBegin);
+  CHECK(!clock.is_stalled(kBegin + 20s));
+  CHECK(clock.is_stalled(kBegin + 20s + 1ms));
 }
 
 TEST_CASE("progress clock: the first step after loading gets longer") {
   ProgressClock clock({});
-  clock.begin_epoch(kStart, true);
-  CHECK(!clock.is_stalled(kStart + 60s));
-  CHECK(clock.is_stalled(kStart + 61s));
-  clock.report(kStart + 50s);
-  CHECK(clock.is_stalled(kStart + 56s));
+  clock.begin_epoch(kBegin, true);
+  CHECK(!clock.is_stalled(kBegin + 60s));
+  CHECK(clock.is_stalled(kBegin + 61s));
+  clock.report(kBegin + 50s);
+  CHECK(clock.is_stalled(kBegin + 56s));
 }
 
 TEST_CASE("progress clock: steps that report nothing are a stall too, after a minute") {
   ProgressClock clock({});
-  clock.begin_epoch(kStart, false);
-  for (int i = 1; i <= 60; ++i) clock.beat(0, static_cast<uint64_t>(i), 0s, kStart + i * 1s);
-  CHECK(!clock.is_stalled(kStart + 60s));
-  clock.beat(0, 61, 0s, kStart + 61s);
-  CHECK(clock.is_stalled(kStart + 61s));
+  clock.begin_epoch(kBegin, false);
+  for (int i = 1; i <= 60; ++i) clock.beat(0, static_cast<uint64_t>(i), 0s, kBegin + i * 1s);
+  CHECK(!clock.is_stalled(kBegin + 60s));
+  clock.beat(0, 61, 0s, kBegin + 61s);
+  CHECK(clock.is_stalled(kBegin + 61s));
 }
 
 TEST_CASE("progress clock: idle time counts for nothing") {
   ProgressClock clock({});
-  clock.begin_epoch(kStart, false);
-  clock.idle(kStart + 1000s);
-  CHECK(!clock.is_stalled(kStart + 1005s));
-  CHECK(clock.silence(kStart + 1005s) == 5s);
+  clock.begin_epoch(kBegin, false);
+  clock.idle(kBegin + 1000s);
+  CHECK(!clock.is_stalled(kBegin + 1005s));
+  CHECK(clock.silence(kBegin + 1005s) == 5s);
 }
 
 }  // namespace

@@ -11,17 +11,17 @@ using Json = nlohmann::json;
 
 constexpr uint64_t kMostHeaderBytes = 100'000'000;  // the reference library's bound
 
-Error corrupt(const std::string& message) {
+Error bad_header(const std::string& message) {
   return {ErrorCode::kCorrupt, "safetensors: " + message};
 }
 
 Result<std::vector<int64_t>> parse_shape(const std::string& name, const Json& json) {
   std::vector<int64_t> shape;
   if (!json.is_array() || json.size() > 8)
-    return corrupt(fmt::format("{}: shape is not a short list", name));
+    return bad_header(fmt::format("{}: shape is not a short list", name));
   for (const Json& axis : json) {
     if (!axis.is_number_unsigned() || axis.get<uint64_t>() > (uint64_t{1} << 48)) {
-      return corrupt(fmt::format("{}: bad axis in shape {}", name, json.dump()));
+      return bad_header(fmt::format("{}: bad axis in shape {}", name, json.dump()));
     }
     shape.push_back(axis.get<int64_t>());
   }
@@ -43,7 +43,7 @@ Result<SafetensorsEntry> parse_entry(const std::string& name,
                                      uint64_t data_bytes) {
   if (!json.is_object() || !json.contains("dtype") || !json["dtype"].is_string() ||
       !json.contains("shape") || !json.contains("data_offsets")) {
-    return corrupt(fmt::format("{}: entry lacks dtype, shape or data_offsets", name));
+    return bad_header(fmt::format("{}: entry lacks dtype, shape or data_offsets", name));
   }
   const auto dtype = dtype_from_name(json["dtype"].get<std::string>());
   if (!dtype)
@@ -55,19 +55,19 @@ Result<SafetensorsEntry> parse_entry(const std::string& name,
   const Json& offsets = json["data_offsets"];
   if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
       !offsets[1].is_number_unsigned()) {
-    return corrupt(fmt::format("{}: data_offsets is not a pair of numbers", name));
+    return bad_header(fmt::format("{}: data_offsets is not a pair of numbers", name));
   }
   const auto begin = offsets[0].get<uint64_t>();
   const auto end = offsets[1].get<uint64_t>();
   if (begin > end || end > data_bytes) {
-    return corrupt(fmt::format(
+    return bad_header(fmt::format(
         "{}: data at {} to {}, but the file holds {} bytes of data: it is truncated or damaged",
         name, begin, end, data_bytes));
   }
   const uint64_t wanted = bytes_of(*shape, *dtype);
   if (end - begin != wanted) {
-    return corrupt(fmt::format("{}: type and shape need {} bytes, data_offsets give {}", name,
-                               wanted, end - begin));
+    return bad_header(fmt::format("{}: type and shape need {} bytes, data_offsets give {}", name,
+                                  wanted, end - begin));
   }
   return SafetensorsEntry{*dtype, std::move(*shape), begin, end - begin};
 }
@@ -78,8 +78,8 @@ Result<SafetensorsHeader> parse_safetensors_header(std::string_view text,
                                                    uint64_t data_begin,
                                                    uint64_t file_size) {
   const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return corrupt("the header is not a JSON object");
-  if (data_begin > file_size) return corrupt("the header is longer than the file");
+  if (!json.is_object()) return bad_header("the header is not a JSON object");
+  if (data_begin > file_size) return bad_header("the header is longer than the file");
   SafetensorsHeader header;
   for (const auto& [name, value] : json.items()) {
     if (name == "__metadata__") continue;
@@ -96,14 +96,14 @@ Result<SafetensorsHeader> read_safetensors_header(const MappedFile& file) {
     return Error{e.code, fmt::format("{}: {}", file.path().string(), e.message)};
   };
   if (file.size() < 8)
-    return with_path(corrupt(fmt::format("{} bytes, too short for a header", file.size())));
+    return with_path(bad_header(fmt::format("{} bytes, too short for a header", file.size())));
   const auto prefix = file.map(0, 8);
   if (!prefix) return prefix.error();
   uint64_t length = 0;
   std::memcpy(&length, prefix->bytes.data(), 8);
   if (length > kMostHeaderBytes || length > file.size() - 8) {
     return with_path(
-        corrupt(fmt::format("header of {} bytes in a file of {}", length, file.size())));
+        bad_header(fmt::format("header of {} bytes in a file of {}", length, file.size())));
   }
   const auto mapped = file.map(8, length);
   if (!mapped) return mapped.error();

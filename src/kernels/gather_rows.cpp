@@ -5,16 +5,14 @@
 namespace tandem::kernels {
 namespace {
 
-constexpr size_t kPanel = PackedMatrix::kPanel;
-
 void read_quantized_row(const PackedMatrix& w, size_t row, float* out) {
   const CodeLayout layout = code_layout(w);
   const uint32_t mask = (1u << layout.bits) - 1;
-  const size_t o = row % kPanel;
-  const std::byte* panel = w.panel(row / kPanel);
+  const size_t o = row % PackedMatrix::kPanel;
+  const std::byte* panel = w.panel(row / PackedMatrix::kPanel);
   for (size_t g = 0; g < w.inputs() / layout.group; ++g, panel += layout.group_bytes()) {
     const float scale = load_scalar(panel, layout.type, o);
-    const float bias = load_scalar(panel, layout.type, kPanel + o);
+    const float bias = load_scalar(panel, layout.type, PackedMatrix::kPanel + o);
     for (size_t c = 0; c < layout.group; ++c) {
       const uint32_t byte = static_cast<uint32_t>(panel[layout.code_byte(c, o)]);
       const float product = static_cast<float>((byte >> layout.code_shift(c)) & mask) * scale;
@@ -26,7 +24,8 @@ void read_quantized_row(const PackedMatrix& w, size_t row, float* out) {
 void read_dense_row(const PackedMatrix& w, size_t row, float* out) {
   const ScalarType type = w.scalar_type();
   for (size_t c = 0; c < w.inputs(); ++c) {
-    out[c] = load_scalar(w.panel(row / kPanel), type, dense_offset(type, c, row % kPanel));
+    out[c] = load_scalar(w.panel(row / PackedMatrix::kPanel), type,
+                         dense_offset(type, c, row % PackedMatrix::kPanel));
   }
 }
 

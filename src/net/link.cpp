@@ -23,7 +23,7 @@ namespace {
 using Progress = TlsSession::Progress;
 
 constexpr size_t kPrefixBytes = 4;
-constexpr size_t kReadBytes = size_t{64} << 10;
+constexpr size_t kLinkReadBytes = size_t{64} << 10;
 
 /// Splits the byte stream into frames.
 class FrameSplitter {
@@ -32,7 +32,7 @@ class FrameSplitter {
 
   /// Room for the next read.
   std::span<std::byte> room() {
-    if (buffer_.size() < filled_ + kReadBytes) buffer_.resize(filled_ + kReadBytes);
+    if (buffer_.size() < filled_ + kLinkReadBytes) buffer_.resize(filled_ + kLinkReadBytes);
     return std::span(buffer_).subspan(filled_);
   }
 

@@ -79,9 +79,9 @@ class Inbox {
 };
 
 /// A listener that hands accepted links to the test's thread.
-class Server {
+class LinkServer {
  public:
-  explicit Server(LinkListenerOptions options = {.link = {.secret = kSecret}}) {
+  explicit LinkServer(LinkListenerOptions options = {.link = {.secret = kSecret}}) {
     auto made = listen_links("127.0.0.1:0", options, [this](std::unique_ptr<Link> link) {
       const std::lock_guard lock(mutex_);
       links_.push_back(std::move(link));
@@ -132,7 +132,7 @@ struct Pair {
   }
   Inbox at_client;
   Inbox at_accepted;
-  Server server;
+  LinkServer server;
   std::unique_ptr<Link> client;
   std::unique_ptr<Link> accepted;
 };
@@ -206,7 +206,7 @@ TEST_CASE("link: a frame of 32 MiB passes, one byte over the bound does not") {
 }
 
 TEST_CASE("link: a frame that announces more than the receiver's bound ends the link as corrupt") {
-  Server server({.link = {.secret = kSecret, .max_frame_bytes = 100}});
+  LinkServer server({.link = {.secret = kSecret, .max_frame_bytes = 100}});
   Inbox at_client;
   Inbox at_server;
   auto client = *connect_link(server.listener().address(), {.secret = kSecret}, 5s);
@@ -220,7 +220,7 @@ TEST_CASE("link: a frame that announces more than the receiver's bound ends the 
 }
 
 TEST_CASE("link: the wrong secret is refused on both sides, the right one still works") {
-  Server server;
+  LinkServer server;
   const auto refused = connect_link(server.listener().address(),
                                     {.secret = bytes_of("fedcba9876543210fedcba9876543210")}, 5s);
   REQUIRE_FALSE(refused);
@@ -238,8 +238,8 @@ TEST_CASE("link: a secret under 16 bytes is refused") {
 TEST_CASE("link: nobody listening, and an address that is none, are told apart") {
   std::string address;
   {
-    const Server server;
-    address = const_cast<Server&>(server).listener().address();
+    const LinkServer server;
+    address = const_cast<LinkServer&>(server).listener().address();
   }
   CHECK(connect_link(address, {.secret = kSecret}, 1s).error().code == ErrorCode::kUnavailable);
   for (const char* bad : {"", "host", ":80", "1.2.3.4:", "::1:80", "1.2.3.4:99999", "a:8x"}) {
@@ -249,7 +249,7 @@ TEST_CASE("link: nobody listening, and an address that is none, are told apart")
 }
 
 TEST_CASE("link: strangers' garbage and silence neither pass nor delay anyone") {
-  Server server({.link = {.secret = kSecret}, .handshake_timeout = 300ms});
+  LinkServer server({.link = {.secret = kSecret}, .handshake_timeout = 300ms});
   const auto deadline = std::chrono::steady_clock::now() + 5s;
   auto garbage = connect_tcp(server.listener().address(), deadline);
   auto silent = connect_tcp(server.listener().address(), deadline);
@@ -267,7 +267,7 @@ TEST_CASE("link: strangers' garbage and silence neither pass nor delay anyone") 
 }
 
 TEST_CASE("link: more handshakes than the bound drop the oldest, not the newest") {
-  Server server({.link = {.secret = kSecret}, .handshake_timeout = 60s, .max_handshakes = 4});
+  LinkServer server({.link = {.secret = kSecret}, .handshake_timeout = 60s, .max_handshakes = 4});
   std::vector<Fd> idle;
   for (int i = 0; i < 10; ++i) {
     auto fd = connect_tcp(server.listener().address(), std::chrono::steady_clock::now() + 5s);
@@ -278,7 +278,7 @@ TEST_CASE("link: more handshakes than the bound drop the oldest, not the newest"
 }
 
 TEST_CASE("link: a listener without a secret keeps peers waiting until it has one") {
-  Server server({.link = {}});
+  LinkServer server({.link = {}});
   auto connecting = std::async(std::launch::async, [&] {
     return connect_link(server.listener().address(), {.secret = kSecret}, 5s);
   });
@@ -415,7 +415,7 @@ class Tamperer {
 };
 
 TEST_CASE("link: a flipped bit in the stream ends the link as corrupt and is never delivered") {
-  Server server;
+  LinkServer server;
   Tamperer tamperer(server.listener().address(), 5000);
   Inbox at_client;
   Inbox at_server;

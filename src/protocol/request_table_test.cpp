@@ -20,7 +20,7 @@ RequestRecord record(const std::string& id, uint32_t choices = 1) {
 
 chat::Event progress(uint32_t done) { return {.choice = 0, .body = chat::Progress{done, 8}}; }
 chat::Event delta(uint32_t choice = 0) { return {.choice = choice, .body = chat::Delta{}}; }
-chat::Event end(uint32_t choice = 0) {
+chat::Event ended(uint32_t choice = 0) {
   return {.choice = choice,
           .body = chat::End{.reason = chat::FinishReason::kStop,
                             .stop_text = {},
@@ -33,7 +33,7 @@ chat::Event end(uint32_t choice = 0) {
 TEST_CASE("request table: phases are measured one after another") {
   ManualClock clock;
   std::optional<RequestRecord> told;
-  RequestTable table(clock, [&](const RequestRecord& ended) { told = ended; });
+  RequestTable table(clock, [&](const RequestRecord& request) { told = request; });
   REQUIRE(table.open(record("a")));
   CHECK_FALSE(table.open(record("a")));
   table.accept("a", 8);
@@ -49,7 +49,7 @@ TEST_CASE("request table: phases are measured one after another") {
   CHECK(active["first_token_ms"] == 30.0);
   CHECK(active["decode_ms"] == 40.0);
   CHECK(active["prefilled_tokens"] == 4);
-  table.note("a", end());
+  table.note("a", ended());
   CHECK(table.running() == 0);
   const Json recent = table.to_json()["recent"][0];
   CHECK(recent["outcome"] == "finished");
@@ -65,7 +65,7 @@ TEST_CASE("request table: a request ends with its last choice, and a failure out
   RequestTable table(clock);
   table.open(record("a", 2));
   table.note("a", delta(1));
-  table.note("a", end(1));
+  table.note("a", ended(1));
   CHECK(table.running() == 1);
   table.note(
       "a", {.choice = 0, .body = chat::Failed{.error = {ErrorCode::kPeerLost, "x"}, .usage = {}}});
@@ -80,7 +80,7 @@ TEST_CASE("request table: it remembers the last hundred, the newest first") {
   RequestTable table(clock);
   for (int i = 0; i < 150; ++i) {
     table.open(record(fmt::format("r{}", i)));
-    table.note(fmt::format("r{}", i), end());
+    table.note(fmt::format("r{}", i), ended());
   }
   const Json recent = table.to_json()["recent"];
   CHECK(recent.size() == 100);
@@ -101,8 +101,8 @@ TEST_CASE("request table: silence counts only while requests run") {
   CHECK(table.silence() == milliseconds(5));
   table.note("b", progress(1));
   CHECK(table.silence() == Duration::zero());
-  table.note("a", end());
-  table.note("b", end());
+  table.note("a", ended());
+  table.note("b", ended());
   clock.advance(milliseconds(5));
   CHECK(table.silence() == Duration::zero());
 }
@@ -110,11 +110,11 @@ TEST_CASE("request table: silence counts only while requests run") {
 TEST_CASE("metrics: every sample has its family, and names from clients are bounded") {
   ManualClock clock;
   Metrics metrics;
-  RequestTable table(clock, [&](const RequestRecord& ended) { metrics.ended(ended); });
+  RequestTable table(clock, [&](const RequestRecord& request) { metrics.ended(request); });
   table.open(record("a"));
   clock.advance(milliseconds(30));
   table.note("a", delta());
-  table.note("a", end());
+  table.note("a", ended());
   metrics.refused("chat", 429);
   for (int i = 0; i < 1000; ++i) metrics.ignored({fmt::format("f{}\n\"", i)});
   metrics.add([](MetricsText& out) {

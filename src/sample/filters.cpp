@@ -12,16 +12,11 @@ namespace {
 
 constexpr size_t kBins = 256;
 constexpr float kBinsPerUnit = 8;  // a bin is 1/8 of a logit below the largest one
-constexpr float kNone = -std::numeric_limits<float>::infinity();
 
 /// Bin 0 holds the largest logits; the last one everything far below. Requires logit > -infinity.
 size_t bin(float logit, float max) {
   const float below = (max - logit) * kBinsPerUnit;
   return below < static_cast<float>(kBins - 1) ? static_cast<size_t>(below) : kBins - 1;
-}
-
-bool likelier(const Candidate& a, const Candidate& b) {
-  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 }
 
 bool uses_top_p(const gen::Sampling& sampling) { return sampling.top_p > 0 && sampling.top_p < 1; }
@@ -81,7 +76,7 @@ float Filters::top_p_floor(std::span<const float> row, float max, float top_p) {
 float Filters::top_k_floor(std::span<const float> row, float max, uint32_t top_k) {
   std::array<uint32_t, kBins> counts{};
   for (const float logit : row) {
-    if (logit > kNone) ++counts[bin(logit, max)];
+    if (logit > kNoLogit) ++counts[bin(logit, max)];
   }
   uint32_t above = 0;
   for (size_t i = 0; i + 1 < kBins; ++i) {
@@ -89,13 +84,14 @@ float Filters::top_k_floor(std::span<const float> row, float max, uint32_t top_k
     // A full bin of slack: gather() compares logits, not bins, and both round.
     if (above >= top_k) return max - static_cast<float>(i + 2) / kBinsPerUnit;
   }
-  return kNone;
+  return kNoLogit;
 }
 
 void Filters::gather(std::span<const float> row, float floor) {
   kept_.clear();
   for (size_t i = 0; i < row.size(); ++i) {
-    if (row[i] >= floor && row[i] > kNone) kept_.push_back({static_cast<gen::TokenId>(i), row[i]});
+    if (row[i] >= floor && row[i] > kNoLogit)
+      kept_.push_back({static_cast<gen::TokenId>(i), row[i]});
   }
 }
 
@@ -125,7 +121,7 @@ std::span<const Candidate> Filters::keep(std::span<const float> row,
                                          float max,
                                          const gen::Sampling& sampling,
                                          bool xtc) {
-  float floor = kNone;
+  float floor = kNoLogit;
   if (uses_top_p(sampling)) floor = top_p_floor(row, max, sampling.top_p);
   if (sampling.min_p > 0) floor = std::max(floor, max + std::log(std::min(sampling.min_p, 1.0F)));
   const bool uses_top_k = sampling.top_k > 0 && sampling.top_k < row.size();

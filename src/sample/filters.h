@@ -13,6 +13,11 @@ struct Candidate {
   float logit = 0;
 };
 
+/// The order of tokens: by logit, on a tie the lower id first.
+inline bool likelier(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+}
+
 /// Keeps scratch memory of the vocabulary's size between calls. One thread.
 class Filters {
  public:

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <span>
 
 namespace tandem::sample {
+
+/// What a token has that cannot be drawn.
+inline constexpr float kNoLogit = -std::numeric_limits<float>::infinity();
 
 /// The largest value; NaN never counts. -infinity for a row without a number above it.
 float row_max(std::span<const float> row);

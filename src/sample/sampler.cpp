@@ -11,7 +11,6 @@
 namespace tandem::sample {
 namespace {
 
-constexpr float kNone = -std::numeric_limits<float>::infinity();
 constexpr float kLargest = std::numeric_limits<float>::max();
 
 DrawKey key_of(const DrawInput& input) {
@@ -31,10 +30,6 @@ size_t pick(const std::vector<double>& sums, double target) {
   return static_cast<size_t>(std::upper_bound(sums.begin(), sums.end(), target) - sums.begin());
 }
 
-bool likelier(const Candidate& a, const Candidate& b) {
-  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-}
-
 }  // namespace
 
 std::span<const float> Sampler::prepare(const DrawInput& input) {
@@ -42,7 +37,7 @@ std::span<const float> Sampler::prepare(const DrawInput& input) {
   if (!changes && row_max(input.logits) <= kLargest) return input.logits;
   row_.assign(input.logits.begin(), input.logits.end());
   for (const gen::TokenId id : input.banned) {
-    if (id >= 0 && static_cast<size_t>(id) < row_.size()) row_[static_cast<size_t>(id)] = kNone;
+    if (id >= 0 && static_cast<size_t>(id) < row_.size()) row_[static_cast<size_t>(id)] = kNoLogit;
   }
   penalties_.apply(row_, input.sampling, input.history);
   if (row_max(row_) > kLargest) {
@@ -54,7 +49,7 @@ std::span<const float> Sampler::prepare(const DrawInput& input) {
 Result<gen::Token> Sampler::draw(const DrawInput& input) {
   const std::span<const float> row = prepare(input);
   const float max = row_max(row);
-  if (!(max > kNone)) {
+  if (!(max > kNoLogit)) {
     return Error{.code = ErrorCode::kInternal,
                  .message = "[sample] expected logits with at least one number, got none"};
   }
@@ -79,7 +74,7 @@ gen::TokenId Sampler::draw_filtered(std::span<const float> row, float max, const
   const bool xtc = sampling.xtc_probability > 0 &&
                    uniform(key_of(input), Purpose::kXtc) <= double{sampling.xtc_probability};
   const std::span<const Candidate> kept = filters_.keep(row, max, sampling, xtc);
-  float top = kNone;
+  float top = kNoLogit;
   for (const Candidate& at : kept) top = std::max(top, at.logit);
   sums_.clear();
   double total = 0;
@@ -120,7 +115,7 @@ std::vector<gen::TokenLogprob> Sampler::likeliest(std::span<const float> row,
                                                   uint32_t count) {
   top_.clear();
   for (size_t i = 0; i < row.size() && count > 0; ++i) {
-    if (!(row[i] > kNone)) continue;
+    if (!(row[i] > kNoLogit)) continue;
     const Candidate candidate{static_cast<gen::TokenId>(i), row[i]};
     if (top_.size() == count) {
       if (!likelier(candidate, top_.front())) continue;

@@ -21,7 +21,7 @@ using tandem::text::Template;
 namespace {
 
 const fs::path kFolder = fs::path(TANDEM_SOURCE_DIR) / "../shared/golden/templates";
-constexpr LocalTime kTime{.unix_seconds = 1772874303, .utc_offset_seconds = 0};
+constexpr LocalTime kRecordedAt{.unix_seconds = 1772874303, .utc_offset_seconds = 0};
 
 std::string read(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -74,7 +74,7 @@ class Renderer {
       if (!compiled) return {.failed = true, .text = compiled.error().message};
       found = templates_.emplace(name, std::move(compiled).value()).first;
     }
-    const auto text = found->second.render_text(conversations_[conversation], kTime);
+    const auto text = found->second.render_text(conversations_[conversation], kRecordedAt);
     return text ? Outcome{.text = *text} : Outcome{.failed = true, .text = text.error().message};
   }
 

@@ -9,7 +9,6 @@
 #include <random>
 #include <thread>
 
-#include "base/log.h"
 #include "rig.h"
 
 namespace tandem::chaos {
@@ -18,12 +17,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr uint32_t kAnswer = 60;  // tokens
-
-struct Quiet {
-  LogLevel before = log_level();
-  Quiet() { set_log_level(static_cast<LogLevel>(9)); }
-  ~Quiet() { set_log_level(before); }
-};
 
 /// One of many conversations: what it draws depends on the number alone. Every fourth has a prompt
 /// that takes several chunks. Ids below 200 only.

@@ -7,9 +7,17 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "gen/generator.h"
 
 namespace tandem::chaos {
+
+/// Drops log lines while it lives: these tests cause much trouble on purpose.
+struct Quiet {
+  LogLevel before = log_level();
+  Quiet() { set_log_level(static_cast<LogLevel>(9)); }
+  ~Quiet() { set_log_level(before); }
+};
 
 /// What a request got so far.
 struct Answer {

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <thread>
 
-#include "base/log.h"
 #include "client.h"
 #include "control/instance_generator.h"
 #include "scripted_token.h"
@@ -44,12 +43,6 @@ bool is_right(gen::RequestId id, const Answer& answer) {
 }
 
 bool is_alive(uint64_t pid) { return ::kill(static_cast<pid_t>(pid), 0) == 0 || errno != ESRCH; }
-
-struct Quiet {
-  LogLevel before = log_level();
-  Quiet() { set_log_level(static_cast<LogLevel>(9)); }
-  ~Quiet() { set_log_level(before); }
-};
 
 TEST_SUITE_BEGIN("short");
 

@@ -16,7 +16,7 @@ constexpr size_t kRequests = 3;
 constexpr uint32_t kTokens = 48;
 
 /// Sampled, so that a draw out of place would show.
-gen::Request request_of(const Reference& reference, gen::RequestId id) {
+gen::Request long_request_of(const Reference& reference, gen::RequestId id) {
   gen::Request request;
   request.id = id;
   request.client = "test";
@@ -35,7 +35,7 @@ std::vector<std::vector<gen::TokenId>> undisturbed(control::InstanceGenerator& g
                                                    const std::vector<Reference>& all) {
   std::vector<Answer> answers(kRequests);
   for (size_t i = 0; i < kRequests; ++i)
-    REQUIRE(generator.submit(request_of(all[i], i + 1), answers[i].sink()));
+    REQUIRE(generator.submit(long_request_of(all[i], i + 1), answers[i].sink()));
   std::vector<std::vector<gen::TokenId>> tokens;
   for (Answer& answer : answers) tokens.push_back(answer.wait());
   return tokens;
@@ -77,7 +77,7 @@ void check_faults(const Layout& layout, int faults, unsigned seed) {
     CAPTURE(fault);
     std::vector<Answer> answers(kRequests);
     for (size_t i = 0; i < kRequests; ++i) {
-      gen::Request request = request_of(all[i], i + 1);
+      gen::Request request = long_request_of(all[i], i + 1);
       request.id = 100 + static_cast<gen::RequestId>(fault) * kRequests + i;
       REQUIRE(generator->submit(std::move(request), answers[i].sink()));
     }

@@ -11,13 +11,13 @@
 namespace tandem::protocol::openai {
 namespace {
 
-const chat::ModelInfo kModel{.id = "org/tiny",
-                             .max_context = 4096,
-                             .native_context = 8192,
-                             .max_output = 4096,
-                             .vocab = 1000,
-                             .created = 1,
-                             .has_chat_template = true};
+const chat::ModelInfo kTiny{.id = "org/tiny",
+                            .max_context = 4096,
+                            .native_context = 8192,
+                            .max_output = 4096,
+                            .vocab = 1000,
+                            .created = 1,
+                            .has_chat_template = true};
 
 Options options() {
   Options out;
@@ -31,7 +31,7 @@ std::string with(const std::string& fields) {
 }
 
 Result<WireRequest> parse(const std::string& body, const Options& rules = options()) {
-  return parse_chat(body, {.model = kModel, .options = rules});
+  return parse_chat(body, {.model = kTiny, .options = rules});
 }
 
 Result<WireRequest> parse_fields(const std::string& fields) { return parse(with(fields)); }
@@ -84,7 +84,7 @@ TEST_CASE("completion request: every broken rule is refused with its status, cod
   for (const Refusal& expected : refusals) {
     CAPTURE(expected.fields);
     const auto wire =
-        parse_completion("{" + expected.fields + "}", {.model = kModel, .options = options()});
+        parse_completion("{" + expected.fields + "}", {.model = kTiny, .options = options()});
     REQUIRE_FALSE(wire);
     CHECK(status_of(wire.error()) == expected.status);
     CHECK(code_of(wire.error()) == expected.code);
@@ -259,7 +259,7 @@ TEST_CASE("chat request: thinking switches become template arguments") {
 
 TEST_CASE("completion request: a prompt is text or token ids") {
   const auto prompt = [](const std::string& fields) {
-    const auto wire = parse_completion("{" + fields + "}", {.model = kModel, .options = options()});
+    const auto wire = parse_completion("{" + fields + "}", {.model = kTiny, .options = options()});
     return std::get<chat::RawPrompt>(wire.value().request.input).prompt;
   };
   using Ids = std::vector<gen::TokenId>;
@@ -268,7 +268,7 @@ TEST_CASE("completion request: a prompt is text or token ids") {
   CHECK(std::get<Ids>(prompt(R"("prompt":[1,999])")) == Ids{1, 999});
   CHECK(std::get<Ids>(prompt(R"("prompt":[[0]])")) == Ids{0});
   const auto echo = parse_completion(R"({"prompt":"x","echo":true,"suffix":""})",
-                                     {.model = kModel, .options = options()});
+                                     {.model = kTiny, .options = options()});
   CHECK(echo.value().echo == "x");
 }
 
