@@ -38,8 +38,8 @@ uint64_t memory_of_rank(const SessionOptions& options) {
 std::vector<std::string> rank_arguments(const SessionOptions& options,
                                         const fs::path& model,
                                         const std::string& split) {
-  std::vector<std::string> arguments = {"--model", model.string(), "--split",
-                                        split,     "--path",       options.path};
+  std::vector<std::string> arguments = {"--model",  model.string(), "--split", split,
+                                        "--device", options.device, "--path",  options.path};
   const auto add = [&](const char* flag, const std::string& value) {
     arguments.emplace_back(flag);
     arguments.push_back(value);

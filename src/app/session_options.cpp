@@ -21,9 +21,13 @@ void declare(CLI::App& app, SessionOptions& options) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--threads", options.threads,
                  "Worker threads of each rank [its share of the cores]");
+  app.add_option("--device", options.device, "What computes: auto takes a GPU that MLX can use")
+      ->check(CLI::IsMember({"auto", "cpu", "gpu"}))
+      ->capture_default_str();
   app.add_option("--path", options.path,
-                 "Kernels: fast (ours), or plain (MLX operations: slow on a CPU, the oracle)")
-      ->check(CLI::IsMember({"fast", "plain"}))
+                 "Kernels: fast (ours, on the CPU), or plain (MLX operations; slow on a CPU, the "
+                 "oracle); auto: what the device has")
+      ->check(CLI::IsMember({"auto", "fast", "plain"}))
       ->capture_default_str();
   app.add_option("--comm", options.comm, "How ranks exchange tensors")
       ->check(CLI::IsMember({"auto", "shared-memory", "tcp"}))

@@ -66,6 +66,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(
   if (!pages) return pages.error();
   auto stage = Stage::load(checkpoint, *parts, options.rank,
                            {.path = options.path,
+                            .device = options.device,
                             .dtype = options.dtype,
                             .threads = options.threads,
                             .page_tokens = options.page_tokens,

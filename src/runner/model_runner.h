@@ -17,7 +17,8 @@ namespace tandem::runner {
 
 struct ModelOptions {
   tensor::Path path = tensor::Path::kFast;
-  tensor::mx::Dtype dtype = tensor::mx::float32;  // of activations on the plain path
+  tensor::mx::Device device = tensor::best_device();  // of the plain path; the fast one: CPU
+  tensor::mx::Dtype dtype = tensor::mx::float32;      // of activations on the plain path
   uint32_t threads = 1;
 
   topology::Split split = topology::Split::kTensor;

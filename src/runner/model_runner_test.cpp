@@ -6,6 +6,7 @@
 
 #include "model/random_checkpoint_test.h"
 #include "runner/plans_test.h"
+#include "runner/warm_up.h"
 
 namespace tandem::runner {
 namespace {
@@ -144,6 +145,18 @@ TEST_CASE(
     const Logits original = run(*runner, {.sequence = 2, .rows = {row(1, 6, {tokens[6]}, {5, 9})}});
     CHECK(largest_difference(forked, expected_other[6]) <= 1e-5F);
     CHECK(largest_difference(original, expected[6]) <= 1e-5F);
+  }
+}
+
+TEST_CASE("a warmed-up runner gives the same results, also when it has little room") {
+  const plan::StepPlan plan{
+      .rows = {{.request = 1, .tokens = {1, 2, 3}, .pages = {3}, .wants_logits = true}}};
+  for (const tensor::Path path : {tensor::Path::kFast, tensor::Path::kPlain}) {
+    const Logits cold = run(*load({}, path), plan);
+    const auto runner = load({}, path);
+    REQUIRE(warm_up(*runner).has_value());
+    REQUIRE(runner->reset(0).has_value());
+    CHECK(run(*runner, plan) == cold);
   }
 }
 

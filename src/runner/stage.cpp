@@ -27,16 +27,18 @@ tensor::Context make_context(const topology::Part& part, const StageOptions& o) 
   return context;
 }
 
+mx::Device device_of(const StageOptions& o) {
+  return o.path == tensor::Path::kFast ? mx::Device(mx::Device::cpu) : o.device;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Stage>> Stage::load(std::shared_ptr<const format::Checkpoint> checkpoint,
                                            const std::vector<topology::Part>& parts,
                                            uint32_t rank,
                                            const StageOptions& options) {
-  if (options.path == tensor::Path::kFast && mx::default_device() != mx::Device::cpu)
-    return Error{ErrorCode::kUnsupported,
-                 "the fast path of this build runs on the CPU only; choose the plain path"};
   try {
+    tensor::use_device(device_of(options));
     const tensor::Context context = make_context(parts[rank], options);
     auto decoder = model::Decoder::load(std::move(checkpoint), context, parts, rank);
     if (!decoder) return decoder.error();
@@ -53,6 +55,7 @@ Stage::Stage(std::unique_ptr<model::Decoder> decoder,
              const StageOptions& o)
     : decoder_(std::move(decoder)),
       context_(std::move(context)),
+      device_(device_of(o)),
       part_(part),
       before_layers_(o.before_layers) {
   const tensor::PoolShape shape = {.pages = o.pages,
@@ -71,6 +74,11 @@ void Stage::set_group(std::optional<mx::distributed::Group> group) {
   if (context_.collective) context_.collective->set_group(std::move(group));
 }
 
+void Stage::reset() {
+  tensor::use_device(device_);
+  cache_->forget_pending();
+}
+
 uint64_t Stage::cache_bytes() const {
   return cache_->shape().pages *
          kv::Cache::page_bytes(part_.layers.size(), cache_->shape(), context_.dtype);
@@ -81,6 +89,7 @@ Status Stage::run(const tensor::Step& step,
                   std::span<const uint32_t> to) {
   logits_.clear();
   try {
+    tensor::use_device(device_);
     cache_->copy(from, to);
     if (step.tokens() > 0)
       run_rows(step);

@@ -9,12 +9,15 @@
 
 #include "comm/transport.h"
 #include "model/decoder.h"
+#include "tensor/device.h"
 
 namespace tandem::runner {
 
 /// How a model is run.
 struct StageOptions {
   tensor::Path path = tensor::Path::kFast;
+  /// Of the plain path; the fast one runs on the CPU.
+  tensor::mx::Device device = tensor::best_device();
   tensor::mx::Dtype dtype = tensor::mx::float32;  // of activations, keys and values; kFast: float32
   uint32_t threads = 1;                           // of the fast path
   uint32_t page_tokens = 32;
@@ -38,7 +41,7 @@ class Stage {
   void set_group(std::optional<tensor::mx::distributed::Group> group);
 
   /// Drops what a failed step left behind. Page contents are undefined afterwards.
-  void reset() { cache_->forget_pending(); }
+  void reset();
 
   /// Copies pages, then runs the rows. A pipeline stage receives its input from the stage before
   /// and sends its output to the one after. Errors: kPeerLost, kDeadline, kCorrupt from the
@@ -68,6 +71,7 @@ class Stage {
 
   std::unique_ptr<model::Decoder> decoder_;
   tensor::Context context_;
+  tensor::mx::Device device_;
   topology::Part part_;
   std::unique_ptr<kv::Cache> cache_;
   std::function<void()> before_layers_;

@@ -25,10 +25,8 @@ array rotate(const array& x, const Rope& rope, const Step& step) {
   const array both = mx::reshape(head, split);
   const array a = mx::take(both, 0, axis);
   const array b = mx::take(both, 1, axis);
-  const array factor(rope.scale);
-  const array c = mx::multiply(cosine, factor), s = mx::multiply(sine, factor);
-  const array rotated_a = mx::subtract(mx::multiply(a, c), mx::multiply(b, s));
-  const array rotated_b = mx::add(mx::multiply(b, c), mx::multiply(a, s));
+  const array rotated_a = mx::subtract(mx::multiply(a, cosine), mx::multiply(b, sine));
+  const array rotated_b = mx::add(mx::multiply(b, cosine), mx::multiply(a, sine));
   const array rotated = mx::reshape(mx::stack({rotated_a, rotated_b}, axis), head.shape());
   if (2 * pairs == dim) return mx::astype(rotated, x.dtype());
   const array rest = mx::slice(all, {0, 0, 2 * pairs}, {tokens, heads, dim});
@@ -44,20 +42,19 @@ bool is_regular(const AttentionShape& shape) {
   return true;
 }
 
-/// Positions [from, to) of one row, [1, heads or kv_heads, to - from, head_dim].
+/// Positions [from, to) of the row with these pages, [1, heads or kv_heads, to - from, head_dim].
 array gather_row(const array& content,
-                 const StepRow& row,
+                 const array& pages,
                  uint32_t from,
                  uint32_t to,
                  const AttentionShape& shape) {
   const auto page_tokens = static_cast<uint32_t>(content.shape(1));
-  const uint32_t first_page = from / page_tokens;
-  const uint32_t last_page = (to - 1) / page_tokens;
-  const array pages(row.pages.begin() + first_page, {static_cast<int>(last_page - first_page + 1)},
-                    mx::uint32);
+  const auto first_page = static_cast<int>(from / page_tokens);
+  const auto last_page = static_cast<int>((to - 1) / page_tokens);
+  const array needed = mx::slice(pages, {first_page}, {last_page + 1});
   const int kv_heads = content.shape(2), dim = content.shape(3);
-  const array flat = mx::reshape(mx::take(content, pages, 0), {-1, kv_heads, dim});
-  const auto skip = static_cast<int>(from - first_page * page_tokens);
+  const array flat = mx::reshape(mx::take(content, needed, 0), {-1, kv_heads, dim});
+  const auto skip = static_cast<int>(from % page_tokens);
   array out = mx::slice(flat, {skip, 0, 0}, {skip + static_cast<int>(to - from), kv_heads, dim});
   if (!is_regular(shape))
     out = mx::take(out,
@@ -75,16 +72,16 @@ array window_mask(const StepRow& row, uint32_t from, uint32_t to, uint32_t windo
                mx::bool_);
 }
 
-array attend_row(const array& keys,
-                 const array& values,
+array attend_row(const Pool& pool,
+                 const array& pages,
                  const array& q,
                  const StepRow& row,
                  const AttentionShape& shape) {
   const auto to = static_cast<uint32_t>(row.start + row.tokens.size());
   const uint32_t from =
       shape.window == 0 || row.start < shape.window ? 0 : row.start + 1 - shape.window;
-  const array k = gather_row(keys, row, from, to, shape);
-  const array v = gather_row(values, row, from, to, shape);
+  const array k = gather_row(pool.keys, pages, from, to, shape);
+  const array v = gather_row(pool.values, pages, from, to, shape);
   const array queries = mx::expand_dims(mx::transpose(q, {1, 0, 2}), 0);
   const bool is_single = row.tokens.size() == 1;
   const bool is_cut = shape.window != 0 && to - from > shape.window;
@@ -116,16 +113,17 @@ array attend_plain(Pool& pool,
     keys = rotate(keys, *shape.rope, step);
   }
   write(pool, mx::reshape(keys, k.shape()), v, step, context);
-  const array all_keys = ordered(pool.keys, pool.order);
-  const array all_values = ordered(pool.values, pool.order);
+  const array pages = ordered(step.page_array(), pool.order);
+  queries = mx::astype(queries, pool.keys.dtype());
   std::vector<array> parts;
-  int at = 0;
+  int at = 0, page = 0;
   for (const StepRow& row : step.rows()) {
     const int end = at + static_cast<int>(row.tokens.size());
+    const int last_page = page + static_cast<int>(row.pages.size());
     const array part = mx::slice(queries, {at, 0, 0}, {end, queries.shape(1), dim});
-    parts.push_back(
-        attend_row(all_keys, all_values, mx::astype(part, all_keys.dtype()), row, shape));
+    parts.push_back(attend_row(pool, mx::slice(pages, {page}, {last_page}), part, row, shape));
     at = end;
+    page = last_page;
   }
   const array out = mx::astype(parts.size() == 1 ? parts[0] : mx::concatenate(parts, 0), q.dtype());
   pool.order = after(out);

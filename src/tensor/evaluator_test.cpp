@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "tensor/pool.h"
-
 namespace tandem::tensor {
 namespace {
 
@@ -69,45 +67,6 @@ TEST_CASE("a long chain neither overflows the stack nor keeps its middle alive")
   for (int i = 0; i < 20000; ++i) x = doubled(x);
   run_graph(x);
   CHECK(mx::get_peak_memory() - start <= 4 * (size_t{1} << 14));
-}
-
-TEST_CASE("a reader of a pool sees every write before it in the order, and none after") {
-  for (const bool is_ours : {true, false}) {
-    CAPTURE(is_ours);
-    const Context context;
-    Pool pool =
-        make_pool({.pages = 2, .page_tokens = 2, .kv_heads = 1, .head_dim = 2}, mx::float32);
-    const auto put = [&](int token, float value) {
-      const Step step({{.start = static_cast<uint32_t>(token), .tokens = {0}, .pages = {1, 0}}}, 2);
-      const array row({value, value}, {1, 2});
-      write(pool, row, row, step, context);
-    };
-    for (int token = 0; token < 4; ++token) put(token, 0);
-    put(0, 1);
-    const array before = mx::sum(ordered(pool.keys, pool.order));
-    pool.order = mx::astype(mx::reshape(before, {1}), mx::uint32);
-    put(0, 5);
-    put(3, 2);
-    const array after = mx::sum(ordered(pool.keys, pool.order));
-    const array both = mx::stack({after, before});
-    if (is_ours) run_graph(both);
-    CHECK(values(both) == std::vector<float>{14, 2});
-  }
-}
-
-TEST_CASE("copied pages are whole and the pool stays where it is") {
-  const Context context;
-  Pool pool = make_pool({.pages = 3, .page_tokens = 2, .kv_heads = 1, .head_dim = 1}, mx::float32);
-  const void* place = pool.keys.data<float>();
-  const Step step({{.start = 0, .tokens = {0, 0}, .pages = {2}}}, 2);
-  write(pool, array({1.0F, 2.0F}, {2, 1}), array({3.0F, 4.0F}, {2, 1}), step, context);
-  const std::vector<uint32_t> from = {2}, to = {0};
-  copy_pages(pool, from, to, context);
-  run_graph(pool.order);
-  CHECK(pool.keys.data<float>() == place);
-  CHECK(pool.keys.data<float>()[0] == 1);
-  CHECK(pool.keys.data<float>()[1] == 2);
-  CHECK(pool.values.data<float>()[1] == 4);
 }
 
 }  // namespace

@@ -9,11 +9,11 @@ namespace tandem::tensor {
 
 /// One layer's pages. `keys` and `values` are allocated once, owned for life and never an output of
 /// a node: writers take them as inputs and return only a new `order`, which every reader and the
-/// next writer take as an input too, so that no device can reorder them.
+/// next writer depend on by data, so that no device can reorder them.
 struct Pool {
   array keys;    // [pages, page_tokens, kv_heads, head_dim]
   array values;  // the same
-  array order;   // [1] uint32, content without meaning
+  array order;   // [1] uint32: 0 after a write or a copy, anything after a read
 
   uint32_t page_tokens() const { return static_cast<uint32_t>(keys.shape(1)); }
   int kv_heads() const { return keys.shape(2); }
@@ -44,7 +44,9 @@ void copy_pages(Pool& pool,
                 std::span<const uint32_t> to,
                 const Context& context);
 
-/// The pool's content after everything that `order` waits for.
-array ordered(const array& content, const array& order);
+/// Numbers of pages that cannot be known before the write that gave `order` has happened: whoever
+/// gathers by them sees it. mx::depends() would not do on a GPU, whose kernels wait for the buffers
+/// they read only.
+array ordered(const array& pages, const array& order);
 
 }  // namespace tandem::tensor

@@ -1,13 +1,17 @@
 #include "tensor/pool_gpu.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <functional>
+#include <string_view>
 
 namespace tandem::tensor {
 namespace {
 
 // The kernels see inputs as pointers to const and cast that away: a pool is never an output. One
-// thread moves one element of keys and of values; each has read `order` before and writes the new
-// one after, so the order of kernels follows from data.
+// thread moves one element of keys and of values. `order` is an input for its buffer alone: a
+// kernel starts when the one that wrote it has ended.
 constexpr const char* kCudaWrite = R"(
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   const size_t width = size_t(WIDTH);
@@ -16,7 +20,7 @@ constexpr const char* kCudaWrite = R"(
   const size_t at = size_t(slots[1 + token]) * width + i % width;
   const_cast<T*>(keys)[at] = k[i];
   const_cast<T*>(values)[at] = v[i];
-  if (i == 0) next[0] = order[0];
+  if (i == 0) next[0] = 0;
 )";
 
 constexpr const char* kMetalWrite = R"(
@@ -27,7 +31,7 @@ constexpr const char* kMetalWrite = R"(
   const size_t at = size_t(slots[1 + token]) * width + i % width;
   ((device T*)keys)[at] = k[i];
   ((device T*)values)[at] = v[i];
-  if (i == 0) next[0] = order[0];
+  if (i == 0) next[0] = 0;
 )";
 
 constexpr const char* kCudaCopy = R"(
@@ -38,7 +42,7 @@ constexpr const char* kCudaCopy = R"(
   const size_t to = size_t(pairs[2 + 2 * (i / width)]) * width + i % width;
   const_cast<T*>(keys)[to] = keys[from];
   const_cast<T*>(values)[to] = values[from];
-  if (i == 0) next[0] = order[0];
+  if (i == 0) next[0] = 0;
 )";
 
 constexpr const char* kMetalCopy = R"(
@@ -49,15 +53,20 @@ constexpr const char* kMetalCopy = R"(
   const size_t to = size_t(pairs[2 + 2 * (i / width)]) * width + i % width;
   ((device T*)keys)[to] = keys[from];
   ((device T*)values)[to] = values[from];
-  if (i == 0) next[0] = order[0];
+  if (i == 0) next[0] = 0;
 )";
 
-mx::fast::CustomKernelFunction make_kernel(const std::string& name,
+/// MLX keeps compiled kernels on disk by their name alone, so the name tells the source.
+mx::fast::CustomKernelFunction make_kernel(std::string_view name,
                                            const std::vector<std::string>& inputs,
                                            const char* cuda,
                                            const char* metal) {
-  if (mx::cu::is_available()) return mx::fast::cuda_kernel(name, inputs, {"next"}, cuda, "", false);
-  return mx::fast::metal_kernel(name, inputs, {"next"}, metal, "", false);
+  const bool is_cuda = mx::cu::is_available();
+  const char* source = is_cuda ? cuda : metal;
+  const std::string full =
+      fmt::format("{}_{:016x}", name, std::hash<std::string_view>()(std::string_view(source)));
+  return is_cuda ? mx::fast::cuda_kernel(full, inputs, {"next"}, source, "", false)
+                 : mx::fast::metal_kernel(full, inputs, {"next"}, source, "", false);
 }
 
 array run(const mx::fast::CustomKernelFunction& kernel,

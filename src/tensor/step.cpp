@@ -48,9 +48,10 @@ const std::pair<array, array>& Step::rope_arrays(const Rope& rope) const {
   const RopeTable& table = rope_table(rope);
   const mx::Shape shape = {static_cast<int>(tokens()), 1,
                            static_cast<int>(rope.inverse_frequencies.size())};
+  const array scale(rope.scale);
   return rope_arrays_
-      .emplace(&rope,
-               std::pair(array(table.cosine.begin(), shape), array(table.sine.begin(), shape)))
+      .emplace(&rope, std::pair(mx::multiply(array(table.cosine.begin(), shape), scale),
+                                mx::multiply(array(table.sine.begin(), shape), scale)))
       .first->second;
 }
 
@@ -59,6 +60,14 @@ const array& Step::slot_array() const {
   std::vector<uint32_t> content = {static_cast<uint32_t>(slots_.size())};
   content.insert(content.end(), slots_.begin(), slots_.end());
   return slot_array_.emplace(content.begin(), mx::Shape{static_cast<int>(content.size())});
+}
+
+const array& Step::page_array() const {
+  if (page_array_) return *page_array_;
+  std::vector<uint32_t> content;
+  for (const StepRow& row : rows_)
+    content.insert(content.end(), row.pages.begin(), row.pages.end());
+  return page_array_.emplace(content.begin(), mx::Shape{static_cast<int>(content.size())});
 }
 
 }  // namespace tandem::tensor

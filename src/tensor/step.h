@@ -42,10 +42,12 @@ class Step {
 
   /// Cosines and sines for each token; computed at the first call, by every later layer reused.
   const RopeTable& rope_table(const Rope& rope) const;
-  /// The same as arrays [tokens, 1, pairs].
+  /// The same, times the rope's scale, as arrays [tokens, 1, pairs].
   const std::pair<array, array>& rope_arrays(const Rope& rope) const;
   /// The number of tokens, then their slots: [1 + tokens] uint32.
   const array& slot_array() const;
+  /// The pages of all rows, one row after the other: [sum of their numbers] uint32.
+  const array& page_array() const;
 
  private:
   void add_row(const StepRow& row);
@@ -60,6 +62,7 @@ class Step {
   mutable std::map<const Rope*, RopeTable> rope_tables_;
   mutable std::map<const Rope*, std::pair<array, array>> rope_arrays_;
   mutable std::optional<array> slot_array_;
+  mutable std::optional<array> page_array_;
 };
 
 }  // namespace tandem::tensor

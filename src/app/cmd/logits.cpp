@@ -34,6 +34,8 @@ int run(const Options& options) {
                                         model->path.string(),
                                         "--split",
                                         split,
+                                        "--device",
+                                        options.session.device,
                                         "--path",
                                         options.session.path,
                                         "--threads",

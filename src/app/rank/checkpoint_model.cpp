@@ -1,14 +1,15 @@
 #include "app/rank/checkpoint_model.h"
 
 #include <mlx/mlx.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <thread>
 #include <utility>
 
+#include "app/rank/device_choice.h"
 #include "base/log.h"
+#include "runner/warm_up.h"
 
 namespace tandem::app {
 namespace {
@@ -24,6 +25,7 @@ constexpr std::chrono::milliseconds kPeerDeadline{4'000};
 runner::ModelOptions runner_options(const RankOptions& options) {
   return {
       .path = options.path == "plain" ? tensor::Path::kPlain : tensor::Path::kFast,
+      .device = mx::Device(options.device == "gpu" ? mx::Device::gpu : mx::Device::cpu),
       .threads = options.threads != 0 ? options.threads
                                       : std::max(1U, std::thread::hardware_concurrency()),
       .split = options.split == "pipeline" ? topology::Split::kPipeline : topology::Split::kTensor,
@@ -34,13 +36,16 @@ runner::ModelOptions runner_options(const RankOptions& options) {
       .max_context = options.max_context};
 }
 
-Result<std::unique_ptr<CheckpointModel>> CheckpointModel::open(const RankOptions& options) {
+Result<std::unique_ptr<CheckpointModel>> CheckpointModel::open(const RankOptions& given) {
+  RankOptions options = given;
+  const Status resolved = resolve_device(options);
+  if (!resolved) return resolved.error();
   auto checkpoint = format::open_checkpoint(options.model);
   if (!checkpoint) return checkpoint.error();
   auto port = DataPort::listen(options.listen_host);
   if (!port) return port.error();
   return std::unique_ptr<CheckpointModel>(
-      new CheckpointModel(options, std::move(*checkpoint), std::move(*port)));
+      new CheckpointModel(std::move(options), std::move(*checkpoint), std::move(*port)));
 }
 
 CheckpointModel::CheckpointModel(RankOptions options,
@@ -57,10 +62,7 @@ std::string CheckpointModel::fingerprint() const {
                      options_.path);
 }
 
-uint64_t CheckpointModel::memory_bytes() const {
-  return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-}
+uint64_t CheckpointModel::memory_bytes() const { return device_memory(options_); }
 
 Status CheckpointModel::load(const Progress& progress) {
   mx::disable_compile();  // MLX would run the system's compiler and load what lies in a shared
@@ -70,11 +72,13 @@ Status CheckpointModel::load(const Progress& progress) {
   auto runner = runner::ModelRunner::load(checkpoint_, runner_options(options_));
   if (!runner) return runner.error();
   runner_ = std::move(*runner);
-  TANDEM_LOG(kInfo, "holds {} MiB of weights, room for {} tokens in {} MiB of pages",
+  TANDEM_LOG(kInfo, "holds {} MiB of weights, room for {} tokens in {} MiB of pages; {}, {} path",
              runner_->weight_bytes() >> 20, runner_->info().pages * runner_->info().page_tokens,
-             runner_->cache_bytes() >> 20);
+             runner_->cache_bytes() >> 20, options_.device, options_.path);
   progress("weights", 1);
-  return {};
+  if (options_.device != "gpu" || options_.size > 1) return {};
+  progress("kernels", 0);
+  return runner::warm_up(*runner_);
 }
 
 void CheckpointModel::prepare(const plan::Form& group) {

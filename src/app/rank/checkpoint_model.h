@@ -14,7 +14,7 @@
 
 namespace tandem::app {
 
-/// How tandem-rank's options make a runner.
+/// How tandem-rank's options, resolved, make a runner.
 runner::ModelOptions runner_options(const RankOptions& options);
 
 class CheckpointModel final : public RankModel {
@@ -40,7 +40,7 @@ class CheckpointModel final : public RankModel {
                   std::shared_ptr<const format::Checkpoint> checkpoint,
                   DataPort port);
 
-  const RankOptions options_;
+  const RankOptions options_;                                   // resolved
   const std::shared_ptr<const format::Checkpoint> checkpoint_;  // shared with the model's weights
   const DataPort port_;
   std::unique_ptr<runner::ModelRunner> runner_;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "app/rank/checkpoint_model.h"
+#include "app/rank/device_choice.h"
 #include "comm/transport.h"
 #include "format/safetensors_writer.h"
 #include "runner/model_runner.h"
@@ -131,8 +132,11 @@ Result<std::vector<gen::TokenId>> read_tokens(const std::string& file) {
   return json.get<std::vector<gen::TokenId>>();
 }
 
-Status write_logits(const RankOptions& options) {
+Status write_logits(const RankOptions& given) {
   mlx::core::disable_compile();
+  RankOptions options = given;
+  const Status resolved = resolve_device(options);
+  if (!resolved) return resolved;
   const auto tokens = read_tokens(options.logits_tokens);
   if (!tokens) return tokens.error();
   const auto checkpoint = format::open_checkpoint(options.model);

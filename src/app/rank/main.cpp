@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "app/rank/device_choice.h"
 #include "app/rank/logits.h"
 #include "app/rank/wiring.h"
 #include "base/log.h"
@@ -47,6 +48,7 @@ int main(int argc, char** argv) {
 #ifdef __linux__
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a second belt: the control link ends with the head too
 #endif
+  set_mlx_environment();
   const auto options = parse_rank_options(argc, argv);
   if (const int* code = std::get_if<int>(&options)) return *code;
   const auto& given = std::get<RankOptions>(options);

@@ -49,7 +49,10 @@ std::variant<RankOptions, int> parse_rank_options(int argc, const char* const* a
       ->check(CLI::IsMember({"tensor", "pipeline"}));
   app.add_option("--shares", options.shares, "Share of each rank")->delimiter(',');
   app.add_option("--threads", options.threads, "Threads that compute; 0: all cores");
-  app.add_option("--path", options.path, "Kernels")->check(CLI::IsMember({"fast", "plain"}));
+  app.add_option("--device", options.device, "What computes")
+      ->check(CLI::IsMember({"auto", "cpu", "gpu"}));
+  app.add_option("--path", options.path, "Kernels")
+      ->check(CLI::IsMember({"auto", "fast", "plain"}));
   app.add_option("--memory-bytes", options.memory_bytes, "Limit of this rank's weights and pages");
   app.add_option("--max-context", options.max_context, "Tokens a request may have");
   CLI::Option* tokens = app.add_option("--logits-tokens", options.logits_tokens,

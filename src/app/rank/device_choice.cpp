@@ -1,0 +1,79 @@
+#include "app/rank/device_choice.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <variant>
+
+#include "tensor/device.h"
+
+namespace tandem::app {
+namespace {
+
+namespace mx = mlx::core;
+
+/// Of a GPU's memory, what weights and pages may take; the rest is for activations and kernels.
+constexpr double kShareOfGpu = 0.8;
+
+uint64_t gpu_memory() {
+  const auto& info = mx::device_info(mx::Device(mx::Device::gpu));
+  for (const char* key : {"total_memory", "memory_size"})
+    if (const auto found = info.find(key); found != info.end())
+      if (const auto* bytes = std::get_if<size_t>(&found->second)) return *bytes;
+  return 0;
+}
+
+uint64_t machine_memory() {
+  return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::filesystem::path kernel_cache() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache != '\0')
+    return std::filesystem::path(cache) / "tandem" / "kernels";
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0') return {};
+  return std::filesystem::path(home) / ".cache" / "tandem" / "kernels";
+}
+
+}  // namespace
+
+Status resolve_device(RankOptions& options, bool has_gpu) {
+  if (options.device == "auto") options.device = has_gpu && options.path != "fast" ? "gpu" : "cpu";
+  if (options.device == "gpu" && !has_gpu)
+    return Error{ErrorCode::kUnsupported,
+                 "this build of MLX finds no GPU on this machine: choose --device cpu"};
+  if (options.path == "auto") options.path = options.device == "gpu" ? "plain" : "fast";
+  if (options.device == "gpu" && options.path == "fast")
+    return Error{
+        ErrorCode::kUnsupported,
+        "the fast path of this build runs on the CPU: choose --path plain or --device cpu"};
+  return {};
+}
+
+Status resolve_device(RankOptions& options) {
+  const Status chosen = resolve_device(options, tensor::best_device() == mx::Device::gpu);
+  if (!chosen) return chosen;
+  if (options.device != "gpu") return {};
+  const uint64_t memory = gpu_memory();
+  if (memory != 0)
+    options.memory_bytes = std::min(
+        options.memory_bytes, static_cast<uint64_t>(static_cast<double>(memory) * kShareOfGpu));
+  return {};
+}
+
+uint64_t device_memory(const RankOptions& options) {
+  return options.device == "gpu" ? gpu_memory() : machine_memory();
+}
+
+void set_mlx_environment() {
+  ::setenv("MLX_ENABLE_TF32", "0", 0);
+  if (const auto cache = kernel_cache(); !cache.empty())
+    ::setenv("MLX_PTX_CACHE_DIR", cache.c_str(), 0);
+}
+
+}  // namespace tandem::app

@@ -1,0 +1,43 @@
+#include "runner/warm_up.h"
+
+#include <algorithm>
+
+namespace tandem::runner {
+namespace {
+
+/// Rows of these lengths, cut to what there is room for.
+plan::StepPlan plan_of(const engine::RunnerInfo& info,
+                       uint64_t sequence,
+                       const std::vector<uint32_t>& lengths) {
+  plan::StepPlan plan{.epoch = 0, .sequence = sequence, .copies = {}, .rows = {}};
+  const uint32_t most = std::min(info.max_context, info.pages * info.page_tokens);
+  uint32_t next_page = 0;
+  for (const uint32_t length : lengths) {
+    plan::Row row;
+    row.request = plan.rows.size() + 1;
+    row.tokens.assign(std::min(length, most), 0);
+    while (row.pages.size() * info.page_tokens < row.tokens.size())
+      row.pages.push_back(next_page++ % info.pages);
+    row.wants_logits = true;
+    plan.rows.push_back(std::move(row));
+  }
+  return plan;
+}
+
+}  // namespace
+
+Status warm_up(ModelRunner& runner) {
+  const Status begun = runner.reset(0);
+  if (!begun) return begun;
+  uint64_t sequence = 0;
+  for (const std::vector<uint32_t>& lengths :
+       {std::vector<uint32_t>{512}, {32}, {1}, {1, 1}, std::vector<uint32_t>(8, 1), {64, 1}}) {
+    const Status issued = runner.issue(plan_of(runner.info(), sequence++, lengths));
+    if (!issued) return issued;
+    const auto done = runner.complete();
+    if (!done) return done.error();
+  }
+  return {};
+}
+
+}  // namespace tandem::runner
