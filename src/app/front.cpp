@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "app/instance_metrics.h"
 #include "app/version.h"
 
 namespace tandem::app {
@@ -10,25 +11,42 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json to_json(const control::InstanceSnapshot& instance, const std::string& split) {
+Json to_json(const plan::EngineFigures& engine, uint32_t page_tokens) {
+  return {{"running", engine.running},
+          {"waiting", engine.waiting},
+          {"paused", engine.paused},
+          {"pages",
+           {{"used", engine.pages_referenced},
+            {"cached", engine.pages_cached},
+            {"free", engine.pages_free},
+            {"tokens", page_tokens}}}};
+}
+
+Json to_json(const control::InstanceSnapshot& instance, const topology::SplitChoice& split) {
   Json ranks = Json::array();
   for (const control::RankSnapshot& rank : instance.ranks) {
     ranks.push_back({{"rank", rank.rank},
                      {"state", control::name(rank.state)},
                      {"pid", rank.pid},
-                     {"memory_bytes", rank.memory_bytes},
+                     {"memory",
+                      {{"weight_bytes", rank.memory.weight_bytes},
+                       {"cache_bytes", rank.memory.cache_bytes},
+                       {"resident_bytes", rank.memory.resident_bytes},
+                       {"device_bytes", rank.device_bytes}}},
                      {"steps", rank.steps},
                      {"starts", rank.starts}});
   }
   return {{"name", instance.name},
           {"state", control::name(instance.state)},
           {"epoch", instance.epoch},
-          {"split", split},
+          {"split", name(split.split)},
+          {"split_reason", split.reason},
           {"draining", instance.is_draining},
           {"healthy", instance.is_healthy},
           {"trouble", instance.trouble},
           {"loading", instance.loading},
           {"lost_epochs", instance.lost_epochs},
+          {"engine", to_json(instance.figures.engine, instance.page_tokens)},
           {"ranks", ranks}};
 }
 
@@ -80,6 +98,10 @@ Result<std::unique_ptr<Front>> Front::start(Session& session,
 Front::Front(Session& session, protocol::Options options)
     : session_(session), api_(session.service(), clock_, std::move(options), [&session] {
         return unready_reason(session);
-      }) {}
+      }) {
+  api_.metrics().add([&session](protocol::MetricsText& out) {
+    write_metrics(out, {session.generator().snapshot()});
+  });
+}
 
 }  // namespace tandem::app

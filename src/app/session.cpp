@@ -7,7 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include "app/auto_split.h"
 #include "app/system.h"
+#include "base/log.h"
 #include "chat/local_service.h"
 #include "control/secret.h"
 #include "format/checkpoint.h"
@@ -79,6 +81,19 @@ uint32_t vocabulary_of(const format::Checkpoint& checkpoint, const text::ModelTe
   return checkpoint.config().value("vocab_size", static_cast<uint32_t>(text.tokenizer->size()));
 }
 
+/// As asked for, or by the rule of topology/split_choice.h. All ranks are on this machine.
+topology::SplitChoice choose_split(const SessionOptions& options,
+                                   const format::Checkpoint& checkpoint) {
+  if (options.split == "tensor") return {topology::Split::kTensor, "it was asked for"};
+  if (options.split == "pipeline") return {topology::Split::kPipeline, "it was asked for"};
+  topology::SplitChoice choice =
+      auto_split(checkpoint, options.ranks, options.shares, topology::Link::kHost);
+  if (options.ranks > 1) {
+    TANDEM_LOG(kInfo, "split auto: {}, because {}", name(choice.split), choice.reason);
+  }
+  return choice;
+}
+
 Status check(const SessionOptions& options) {
   if (!options.shares.empty() && options.shares.size() != options.ranks) {
     return Error{ErrorCode::kInvalid, fmt::format("--shares names {} parts for {} ranks",
@@ -96,10 +111,10 @@ Result<std::unique_ptr<Session>> Session::start(const SessionOptions& options) {
   if (!model) return model.error();
   const auto checkpoint = format::open_checkpoint(model->path);
   if (!checkpoint) return checkpoint.error();
-  const std::string split = options.split == "auto" ? "tensor" : options.split;
+  const topology::SplitChoice split = choose_split(options, **checkpoint);
   // The ranks load while this process reads the tokenizer.
   auto generator =
-      control::InstanceGenerator::start(generator_options(options, model->path, split));
+      control::InstanceGenerator::start(generator_options(options, model->path, name(split.split)));
   if (!generator) return generator.error();
   auto text = text::load_model_text(**checkpoint);
   if (!text) return text.error();
@@ -120,7 +135,7 @@ Result<std::unique_ptr<Session>> Session::start(const SessionOptions& options) {
 Session::Session(text::ModelText text,
                  std::unique_ptr<control::InstanceGenerator> generator,
                  chat::ModelInfo info,
-                 std::string split)
+                 topology::SplitChoice split)
     : text_(std::move(text)),
       split_(std::move(split)),
       generator_(std::move(generator)),

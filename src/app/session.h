@@ -10,6 +10,7 @@
 #include "chat/service.h"
 #include "control/instance_generator.h"
 #include "text/checkpoint_text.h"
+#include "topology/split_choice.h"
 
 namespace tandem::app {
 
@@ -30,16 +31,17 @@ class Session {
   chat::Service& service() { return *service_; }
   control::InstanceGenerator& generator() { return *generator_; }
   const text::ModelText& text() const { return text_; }
-  const std::string& split() const { return split_; }
+  /// How the ranks share the model, and why.
+  const topology::SplitChoice& split() const { return split_; }
 
  private:
   Session(text::ModelText text,
           std::unique_ptr<control::InstanceGenerator> generator,
           chat::ModelInfo info,
-          std::string split);
+          topology::SplitChoice split);
 
   const text::ModelText text_;
-  const std::string split_;
+  const topology::SplitChoice split_;
   std::unique_ptr<control::InstanceGenerator> generator_;
   std::unique_ptr<chat::Service> service_;
 };

@@ -9,7 +9,7 @@ void declare(CLI::App& app, SessionOptions& options) {
   app.add_option("--ranks", options.ranks, "Processes that share the model")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_option("--split", options.split, "How ranks share it")
+  app.add_option("--split", options.split, "How ranks share it; auto says what it took, and why")
       ->check(CLI::IsMember({"auto", "tensor", "pipeline"}))
       ->capture_default_str();
   app.add_option("--shares", options.shares, "Relative size of each rank's part, such as 2,1")

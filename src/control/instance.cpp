@@ -85,17 +85,31 @@ InstanceSnapshot Instance::snapshot() const {
       .lost_epochs = lost_epochs_,
       .delivered_at = delivered_at_,
       .limits = shape_ ? shape_->limits : gen::Limits{},
+      .page_tokens = shape_ ? shape_->page_tokens : 0,
       .requests = requests_.snapshots(),
+      .figures = figures(),
   };
   for (const Slot& slot : slots_) {
     const bool is_known = slot.state != RankState::kGone && slot.state != RankState::kSpawned;
     result.ranks.push_back({.rank = rank_of(slot),
                             .state = slot.state,
                             .pid = is_known ? slot.hello.pid : 0,
-                            .memory_bytes = is_known ? slot.hello.memory_bytes : 0,
+                            .device_bytes = is_known ? slot.hello.memory_bytes : 0,
+                            .memory = is_known ? slot.figures.memory : plan::Memory{},
                             .steps = is_known ? slot.beat.steps : 0,
                             .starts = slot.number});
   }
+  return result;
+}
+
+InstanceFigures Instance::figures() const {
+  InstanceFigures result{.engine = slots_[0].figures.engine.value_or(plan::EngineFigures{}),
+                         .deaths = deaths_,
+                         .lost_epochs = ends_,
+                         .resumed_requests = requests_.resumed(),
+                         .blamed_requests = requests_.blamed(),
+                         .token_gaps = requests_.token_gaps()};
+  result.engine.totals += past_;
   return result;
 }
 
@@ -141,6 +155,7 @@ void Instance::advance() {
   if (state_ != InstanceState::kStarting && state_ != InstanceState::kReforming) return;
   for (Slot& slot : slots_) {
     if (slot.state != RankState::kGone || clock_.now() < slot.start_at) continue;
+    if (slot.figures.engine) past_ += slot.figures.engine->totals;
     Slot fresh;
     fresh.number = slot.number + 1;
     fresh.failures = slot.failures;
@@ -205,17 +220,18 @@ void Instance::pump() {
 }
 
 // A rank is lost: whatever still runs of it is killed, and its epoch ends.
-void Instance::lose_rank(Slot& slot, const std::string& why, bool has_exited) {
+void Instance::lose_rank(Slot& slot, DeathCause cause, const std::string& why) {
   const std::string reason = fmt::format("rank {} {}", rank_of(slot), why);
   const RankState before = slot.state;
   slot.is_linked = false;
-  if (has_exited) {
+  ++deaths_[static_cast<size_t>(cause)];
+  if (cause == DeathCause::kExit) {
     enter(slot, RankState::kGone);
   } else {
     kill(slot);
   }
   const bool was_in_epoch = before == RankState::kForming || before == RankState::kReady;
-  if (was_in_epoch && is_in_epoch()) return lose_epoch(reason);
+  if (was_in_epoch && is_in_epoch()) return lose_epoch(EpochEnd::kRankLost, reason);
   TANDEM_LOG(kWarn, "instance {}: {}", options_.name, reason);
   if (state_ != InstanceState::kStarting && state_ != InstanceState::kReforming) return;
   if (before == RankState::kAborting) return;  // the epoch it was in was counted
@@ -223,10 +239,11 @@ void Instance::lose_rank(Slot& slot, const std::string& why, bool has_exited) {
   count_failure(++slot.failures, reason);
 }
 
-void Instance::lose_epoch(const std::string& why) {
+void Instance::lose_epoch(EpochEnd end, const std::string& why) {
   TANDEM_LOG(kWarn, "instance {}: epoch {} is lost: {}", options_.name, epoch_, why);
   trouble_ = why;
   ++lost_epochs_;
+  ++ends_[static_cast<size_t>(end)];
   if (state_ == InstanceState::kReady) {
     deliver(requests_.end_epoch(clock_.now()));
     state_ = InstanceState::kReforming;

@@ -93,6 +93,7 @@ class Instance {
     plan::Hello hello;
     plan::Beat beat;
     plan::Ready ready;
+    plan::Figures figures;
   };
 
   Slot* find(Incarnation who);
@@ -108,8 +109,8 @@ class Instance {
   void on_aborted(Slot& slot, const plan::Aborted& aborted);
 
   bool is_in_epoch() const;
-  void lose_rank(Slot& slot, const std::string& why, bool has_exited = false);
-  void lose_epoch(const std::string& why);
+  void lose_rank(Slot& slot, DeathCause cause, const std::string& why);
+  void lose_epoch(EpochEnd end, const std::string& why);
   void count_failure(uint32_t count, const std::string& why);
   void give_up(const std::string& why);
   Duration backoff(const Slot& slot) const;
@@ -117,6 +118,7 @@ class Instance {
   void form();
   void begin_epoch();
   void pump();
+  InstanceFigures figures() const;
 
   void forgive_own_pause();
   void check_slot(Slot& slot);
@@ -141,6 +143,9 @@ class Instance {
   uint32_t barren_ = 0;  // lost epochs in a row without a token
   uint64_t lost_epochs_ = 0;
   uint64_t blamed_ = 0;
+  std::array<uint64_t, kDeathCauses> deaths_{};
+  std::array<uint64_t, kEpochEnds> ends_{};
+  plan::EngineTotals past_;  // of rank 0's processes before the current one
   TimePoint ready_at_{};
   TimePoint beat_at_{};
   TimePoint tick_at_{};

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/log.h"
@@ -45,6 +46,17 @@ const char* name(RankState state) {
       return "ending";
   }
   return "unknown";
+}
+
+const char* name(DeathCause cause) {
+  constexpr std::array<const char*, kDeathCauses> kNames = {"exit",  "link",  "silence",
+                                                            "stuck", "start", "protocol"};
+  return kNames[static_cast<size_t>(cause)];
+}
+
+const char* name(EpochEnd end) {
+  constexpr std::array<const char*, kEpochEnds> kNames = {"rank_lost", "fault", "stall"};
+  return kNames[static_cast<size_t>(end)];
 }
 
 void Instance::on_hello(Incarnation who, const plan::Hello& hello) {
@@ -91,11 +103,14 @@ void Instance::on_frame(Incarnation who, plan::Frame frame) {
     on_fault(*slot, *fault);
   } else if (auto* aborted = std::get_if<plan::Aborted>(&frame)) {
     on_aborted(*slot, *aborted);
+  } else if (auto* figures = std::get_if<plan::Figures>(&frame)) {
+    slot->figures = std::move(*figures);
   } else if (auto* loading = std::get_if<plan::Loading>(&frame)) {
     loading_ = fmt::format("rank {}: {} ({:.0f} %)", who.rank, loading->text,
                            static_cast<double>(loading->fraction) * 100);
   } else if (!std::holds_alternative<plan::Drained>(frame)) {
-    lose_rank(*slot, fmt::format("sent an unexpected {} frame", plan::name(frame)));
+    lose_rank(*slot, DeathCause::kProtocol,
+              fmt::format("sent an unexpected {} frame", plan::name(frame)));
     advance();
   }
 }
@@ -141,7 +156,8 @@ void Instance::on_report(plan::Report report) {
 void Instance::on_fault(Slot& slot, const plan::Fault& fault) {
   const bool is_of_epoch = slot.state == RankState::kForming || slot.state == RankState::kReady;
   if (!is_of_epoch || fault.epoch != epoch_) return;
-  lose_epoch(fmt::format("rank {} reports: {}", rank_of(slot), fault.error.message));
+  lose_epoch(EpochEnd::kFault,
+             fmt::format("rank {} reports: {}", rank_of(slot), fault.error.message));
   advance();
 }
 
@@ -156,7 +172,7 @@ void Instance::on_link_closed(Incarnation who, const Error& why) {
   if (slot == nullptr || !slot->is_linked) return;
   slot->is_linked = false;
   if (slot->state != RankState::kEnding) {
-    lose_rank(*slot, fmt::format("closed its control link ({})", why.message));
+    lose_rank(*slot, DeathCause::kLink, fmt::format("closed its control link ({})", why.message));
   }
   advance();
 }
@@ -169,7 +185,7 @@ void Instance::on_exit(Incarnation who, const std::string& how) {
     slot->is_linked = false;
     enter(*slot, RankState::kGone);
   } else {
-    lose_rank(*slot, how, true);
+    lose_rank(*slot, DeathCause::kExit, how);
   }
   slot->start_at = clock_.now() + backoff(*slot);
   advance();
@@ -208,7 +224,9 @@ void Instance::check_slot(Slot& slot) {
     case RankState::kGone:
       return;
     case RankState::kSpawned:
-      if (age > options_.hello_timeout) lose_rank(slot, "did not say hello in time");
+      if (age > options_.hello_timeout) {
+        lose_rank(slot, DeathCause::kStart, "did not say hello in time");
+      }
       return;
     case RankState::kEnding: {
       const bool was_asked = slot.is_linked;
@@ -218,7 +236,7 @@ void Instance::check_slot(Slot& slot) {
     case RankState::kAborting:
       if (age > abort_limit()) {
         has_stalled_ = false;  // here is the one that was stuck
-        return lose_rank(slot, "did not drop the lost epoch in time");
+        return lose_rank(slot, DeathCause::kStuck, "did not drop the lost epoch in time");
       }
       break;
     case RankState::kForming:
@@ -230,7 +248,8 @@ void Instance::check_slot(Slot& slot) {
   }
   const bool is_watched = slot.state != RankState::kEnding;
   if (is_watched && clock_.now() - slot.heard_at > options_.beat_interval * options_.beats_missed) {
-    lose_rank(slot, fmt::format("fell silent for {} beats", options_.beats_missed));
+    lose_rank(slot, DeathCause::kSilence,
+              fmt::format("fell silent for {} beats", options_.beats_missed));
   }
 }
 
@@ -246,7 +265,9 @@ void Instance::check_forming(Slot& slot) {
                                     [](const Slot& other) { return !other.has_loaded; });
   const Duration grace = 2 * options_.beat_interval;  // ranks give up first, and say why
   const Duration limit = (is_fresh ? options_.load_timeout : options_.form_timeout) + grace;
-  if (clock_.now() - slot.since > limit) lose_rank(slot, "did not join the group in time");
+  if (clock_.now() - slot.since > limit) {
+    lose_rank(slot, DeathCause::kStart, "did not join the group in time");
+  }
 }
 
 // Whoever is stuck does not answer Abort in time and is killed for that. When all answered the last
@@ -255,10 +276,14 @@ void Instance::check_progress() {
   if (requests_.with_engine() == 0) return progress_.idle(clock_.now());
   if (!progress_.is_stalled(clock_.now())) return;
   const bool again = std::exchange(has_stalled_, true);
-  lose_epoch("no step was made or nothing delivered for too long, with requests in flight");
+  lose_epoch(EpochEnd::kStall,
+             "no step was made or nothing delivered for too long, with requests in flight");
   if (!again) return;
   for (Slot& slot : slots_) {
-    if (slot.state == RankState::kAborting || slot.state == RankState::kIdle) kill(slot);
+    if (slot.state == RankState::kAborting || slot.state == RankState::kIdle) {
+      ++deaths_[static_cast<size_t>(DeathCause::kStuck)];
+      kill(slot);
+    }
   }
 }
 

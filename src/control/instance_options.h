@@ -1,6 +1,7 @@
 // What an instance is made of, and how patient it is.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/histogram.h"
 #include "control/progress_clock.h"
 #include "control/request_table.h"
 #include "plan/frames.h"
@@ -70,14 +72,51 @@ enum class RankState : uint8_t {
 /// "gone", "spawned", "idle", …
 const char* name(RankState state);
 
+/// Why a rank was lost.
+enum class DeathCause : uint8_t {
+  kExit,      // its process ended, by itself or by a signal
+  kLink,      // its control link closed
+  kSilence,   // no beat came
+  kStuck,     // it did not drop an epoch in time, or all stood still again
+  kStart,     // it did not say Hello, or did not join its group in time
+  kProtocol,  // it said what no rank may say
+};
+inline constexpr size_t kDeathCauses = 6;
+
+/// "exit", "link", "silence", "stuck", "start", "protocol".
+const char* name(DeathCause cause);
+
+/// Why an epoch was lost.
+enum class EpochEnd : uint8_t {
+  kRankLost,
+  kFault,  // a rank reported that it cannot go on: a lost data link, a wrong state hash, …
+  kStall,  // no step was made, or nothing delivered, for too long
+};
+inline constexpr size_t kEpochEnds = 3;
+
+/// "rank_lost", "fault", "stall".
+const char* name(EpochEnd end);
+
 /// What observers see of a rank.
 struct RankSnapshot {
   uint32_t rank = 0;
   RankState state = RankState::kGone;
-  uint64_t pid = 0;  // 0: none
-  uint64_t memory_bytes = 0;
+  uint64_t pid = 0;           // 0: none
+  uint64_t device_bytes = 0;  // of its device, all of it
+  plan::Memory memory = {};   // what it holds, as of about a second ago
   uint64_t steps = 0;
   uint64_t starts = 0;  // processes started for this rank so far
+};
+
+/// What an instance has counted since it was made. What an engine said in its last second before
+/// its process died is not in it.
+struct InstanceFigures {
+  plan::EngineFigures engine = {};  // totals over all processes of rank 0; pages of the current one
+  std::array<uint64_t, kDeathCauses> deaths = {};
+  std::array<uint64_t, kEpochEnds> lost_epochs = {};
+  uint64_t resumed_requests = 0;
+  uint64_t blamed_requests = 0;  // failed because they ran at too many deaths
+  Histogram token_gaps{token_times()};
 };
 
 /// What observers see of an instance.
@@ -93,8 +132,10 @@ struct InstanceSnapshot {
   uint64_t lost_epochs = 0;
   std::optional<TimePoint> delivered_at = {};  // the last token or chunk
   gen::Limits limits = {};
+  uint32_t page_tokens = 0;  // 0 before it was ready
   std::vector<RankSnapshot> ranks = {};
   std::vector<RequestSnapshot> requests = {};
+  InstanceFigures figures = {};
 };
 
 }  // namespace tandem::control

@@ -113,6 +113,11 @@ std::optional<gen::Event> RequestTable::record(gen::Event event, TimePoint now) 
     record.seen.emitted_tokens = static_cast<uint32_t>(record.request.emitted.size());
     record.seen.phase = RequestPhase::kDecoding;
     if (!record.seen.first_token_at) record.seen.first_token_at = now;
+    if (record.seen.last_token_at) {
+      const auto count = tokens->tokens.size();
+      const std::chrono::duration<double> gap = now - *record.seen.last_token_at;
+      token_gaps_.add(gap.count() / static_cast<double>(count), count);
+    }
     record.seen.last_token_at = now;
   }
   return event;
@@ -154,7 +159,10 @@ std::vector<gen::Event> RequestTable::end_epoch(TimePoint now) {
     const auto here = it++;
     Record& record = here->second;
     const gen::RequestId id = record.request.id;
-    if (record.is_with_engine) leave_engine(record, now);
+    if (record.is_with_engine) {
+      leave_engine(record, now);
+      record.is_resumed = true;
+    }
     if (!record.stranded_at) record.stranded_at = now;
     if (auto event = ended_without_engine(record, now)) {
       ended.push_back(std::move(*event));
@@ -255,6 +263,7 @@ std::optional<gen::Event> RequestTable::ended_without_engine(Record& record, Tim
 
 gen::Request RequestTable::hand_over(Record& record, TimePoint now) {
   ++with_engine_;
+  if (std::exchange(record.is_resumed, false)) ++resumed_;
   record.is_with_engine = true;
   record.tokens_at_submit = record.seen.emitted_tokens;
   record.stranded_at.reset();

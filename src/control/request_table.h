@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/histogram.h"
 #include "base/result.h"
 #include "gen/event.h"
 #include "gen/request.h"
@@ -101,6 +102,10 @@ class RequestTable {
   size_t with_engine() const { return with_engine_; }
   /// Requests failed because they ran at too many deaths, ever.
   uint64_t blamed() const { return blamed_; }
+  /// Hand-overs of a request that a lost epoch had taken from an engine, ever.
+  uint64_t resumed() const { return resumed_; }
+  /// Seconds between the tokens of one request as they came, over lost epochs too.
+  const Histogram& token_gaps() const { return token_gaps_; }
 
   std::vector<RequestSnapshot> snapshots() const;
 
@@ -117,6 +122,7 @@ class RequestTable {
     bool is_suspect = false;  // resumes alone
     bool is_cancelled = false;
     bool start_reported = false;
+    bool is_resumed = false;  // an epoch was lost while it was with the engine
   };
   using Records = std::map<uint64_t, Record>;  // by order of arrival
 
@@ -134,6 +140,8 @@ class RequestTable {
   uint64_t next_arrival_ = 0;
   size_t with_engine_ = 0;
   uint64_t blamed_ = 0;
+  uint64_t resumed_ = 0;
+  Histogram token_gaps_{token_times()};
 };
 
 }  // namespace tandem::control

@@ -34,7 +34,7 @@ gen::Limits Core::limits() const {
 
 void Core::submit(gen::Request request, gen::Sink sink) {
   const gen::RequestId id = request.id;
-  Live live{.sink = std::move(sink), .deadline = {}};
+  Live live{.sink = std::move(sink), .deadline = {}, .prefilled = 0, .penalties = {}};
   if (request.deadline) live.deadline = clock_.now() + *request.deadline;
   const bool is_new = live_.emplace(id, std::move(live)).second;
   TANDEM_CHECK(is_new, "request {} is live already", id);
@@ -107,10 +107,14 @@ bool Core::complete() {
   const InFlight step = std::move(in_flight_.front());
   in_flight_.pop_front();
   const TimePoint now = clock_.now();
-  step_clock_.record(step.work, now - std::max(step.issued, last_completion_));
+  const Duration took = now - std::max(step.issued, last_completion_);
+  step_clock_.record(step.work, took);
+  step_times_.add(std::chrono::duration<double>(took).count());
+  stats_.step_time += took;
   last_completion_ = now;
   stats_.last_step = now - step.issued;
   ++stats_.steps;
+  stats_.rows += step.rows.size();
   process(step, *result);
   return true;
 }
@@ -147,7 +151,8 @@ void Core::draw(schedule::Sequence& sequence, std::span<const float> logits) {
                      .sampling = request.sampling,
                      .banned = too_early ? std::span<const gen::TokenId>(request.stop_ids)
                                          : std::span<const gen::TokenId>(),
-                     .logprobs = request.logprobs});
+                     .logprobs = request.logprobs,
+                     .penalties = &live_.at(request.id).penalties});
   if (!token) return end(id, gen::Failed{token.error()});
   const gen::TokenId drawn = token->id;
   scheduler_->append(sequence, drawn);
@@ -177,7 +182,7 @@ Status Core::reset(uint32_t epoch) {
 }
 
 void Core::suspend(const Error& why) {
-  scheduler_.reset();
+  drop_scheduler();
   in_flight_.clear();
   while (!live_.empty()) {
     const gen::RequestId id = live_.begin()->first;
@@ -187,6 +192,15 @@ void Core::suspend(const Error& why) {
       end(id, gen::Failed{why});
     }
   }
+}
+
+void Core::drop_scheduler() {
+  if (scheduler_ == nullptr) return;
+  const schedule::SchedulerCounts last = scheduler_->counts();
+  past_.pauses += last.pauses;
+  past_.reused_tokens += last.reused_tokens;
+  past_.computed_tokens += last.computed_tokens;
+  scheduler_.reset();
 }
 
 void Core::fault(const Error& error) {
@@ -219,7 +233,11 @@ EngineStats Core::stats() const {
   stats.live = static_cast<uint32_t>(live_.size());
   stats.steps_in_flight = static_cast<uint32_t>(in_flight_.size());
   if (!in_flight_.empty()) stats.predicted_step = step_clock_.predict(in_flight_.front().work);
+  stats.step_counts = step_times_.counts();
   if (scheduler_ != nullptr) stats.schedule = scheduler_->counts();
+  stats.schedule.pauses += past_.pauses;
+  stats.schedule.reused_tokens += past_.reused_tokens;
+  stats.schedule.computed_tokens += past_.computed_tokens;
   return stats;
 }
 

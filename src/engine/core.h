@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/histogram.h"
 #include "base/result.h"
 #include "engine/options.h"
 #include "engine/runner.h"
@@ -69,6 +70,7 @@ class Core {
     gen::Sink sink;
     std::optional<TimePoint> deadline;
     uint32_t prefilled = 0;  // reported so far
+    sample::PenaltyMemory penalties = {};
   };
 
   struct InFlight {
@@ -85,6 +87,7 @@ class Core {
   void deliver(gen::RequestId id, decltype(gen::Event::body) body);
   void end(gen::RequestId id, decltype(gen::Event::body) body);
   void forget(gen::RequestId id);
+  void drop_scheduler();
 
   Runner& runner_;
   const Clock& clock_;
@@ -100,6 +103,8 @@ class Core {
   uint64_t sequence_ = 0;  // of the next plan
   TimePoint last_completion_;
   EngineStats stats_;
+  Histogram step_times_{token_times()};
+  schedule::SchedulerCounts past_;  // totals of epochs that are over
 };
 
 }  // namespace tandem::engine

@@ -65,6 +65,8 @@ class FakeRunner final : public Runner {
   /// Steps completed and tokens executed since construction.
   uint64_t steps() const { return steps_; }
   uint64_t tokens() const { return tokens_; }
+  /// What its fake pages take.
+  uint64_t pool_bytes() const { return slots_.size() * sizeof(Slot); }
 
   /// Overwrites the token kept at a place of a page, as a defect would.
   void corrupt(plan::PageId page, uint32_t offset, plan::TokenId token);

@@ -1,5 +1,6 @@
 #include "model/config.h"
 
+#include <cmath>
 #include <stdexcept>
 
 namespace tandem::model {
@@ -64,8 +65,25 @@ tensor::RopeSpec::Kind rope_kind(const std::string& name) {
   if (name == "linear") return tensor::RopeSpec::Kind::kLinear;
   if (name == "llama3") return tensor::RopeSpec::Kind::kLlama3;
   if (name == "yarn") return tensor::RopeSpec::Kind::kYarn;
+  if (name == "factors") return tensor::RopeSpec::Kind::kFactors;
   refuse(ErrorCode::kUnsupported,
          fmt::format("rope_type {} is not supported; default, linear, llama3 and yarn are", name));
+}
+
+/// One divisor for each rotated pair, as GGUF files give them.
+std::vector<double> decode_factors(const Json& scaling, uint32_t pairs) {
+  const Json* values = find(scaling, "factors");
+  if (values == nullptr || !values->is_array() || values->size() != pairs)
+    refuse(ErrorCode::kCorrupt,
+           fmt::format("rope_scaling should list {} factors, one for each pair", pairs));
+  std::vector<double> out;
+  for (const Json& value : *values) {
+    if (!value.is_number() || !(value.get<double>() > 0) || !std::isfinite(value.get<double>()))
+      refuse(ErrorCode::kCorrupt,
+             fmt::format("a rope factor should be a number above 0, is {}", value.dump()));
+    out.push_back(value.get<double>());
+  }
+  return out;
 }
 
 /// rope_theta and rope_scaling, or rope_parameters that hold both (newer checkpoints).
@@ -83,6 +101,10 @@ tensor::RopeSpec decode_rope(const Json& json, const Config& config) {
   spec.base = real(s, "rope_theta", base);
   spec.interleaved = flag(json, "rope_traditional", false);
   if (spec.kind == tensor::RopeSpec::Kind::kDefault) return spec;
+  if (spec.kind == tensor::RopeSpec::Kind::kFactors) {
+    spec.factors = decode_factors(s, spec.dims / 2);
+    return spec;
+  }
   spec.factor = real(s, "factor");
   spec.original_context =
       real(s, "original_max_position_embeddings",

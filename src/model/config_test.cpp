@@ -72,6 +72,25 @@ TEST_CASE("windows follow layer_types, mistral's sliding_window and qwen's switc
   CHECK(decode_llama_config(qwen)->windows == std::vector<uint32_t>{0, 0, 12});
 }
 
+TEST_CASE("rope factors divide the frequencies; a wrong number or value of them is refused") {
+  const auto factors = [](const nlohmann::json& values) {
+    return with("rope_scaling", nlohmann::json{{"rope_type", "factors"}, {"factors", values}});
+  };
+  const auto plain = decode_llama_config(good());
+  const auto scaled = decode_llama_config(factors({1, 1, 1, 1, 2, 2, 4, 8.0}));  // head_dim is 16
+  REQUIRE(plain.has_value());
+  REQUIRE(scaled.has_value());
+  const auto& before = plain->rope->inverse_frequencies;
+  const auto& after = scaled->rope->inverse_frequencies;
+  CHECK(after[3] == before[3]);
+  CHECK(after[7] == doctest::Approx(before[7] / 8));
+  check_refused(factors({1, 1, 1}), ErrorCode::kCorrupt, "8 factors");
+  check_refused(factors({1, 1, 1, 1, 1, 1, 1, 0}), ErrorCode::kCorrupt, "above 0");
+  check_refused(factors({1, 1, 1, 1, 1, 1, 1, "2"}), ErrorCode::kCorrupt, "above 0");
+  check_refused(with("rope_scaling", nlohmann::json{{"rope_type", "factors"}}), ErrorCode::kCorrupt,
+                "factors");
+}
+
 TEST_CASE("rope parameters are read from either spelling") {
   const nlohmann::json scaling = {{"rope_type", "linear"}, {"factor", 4.0}};
   const auto old_style = decode_llama_config(with("rope_scaling", scaling));

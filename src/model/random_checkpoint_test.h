@@ -98,6 +98,8 @@ class RandomCheckpoint final : public format::Checkpoint {
   /// Adds a tensor that no model uses.
   void add_stray(const std::string& name) { put_floats(name, {4}, 1, 0); }
   void remove(const std::string& name) { tensors_.erase(name); }
+  /// Changes a key of the config.
+  void set(const char* key, nlohmann::json value) { config_[key] = std::move(value); }
   /// Takes a key out of the config.
   void forget(const char* key) { config_.erase(key); }
 

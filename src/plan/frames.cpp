@@ -50,6 +50,15 @@ void fields(auto& a, IsOf<Fault> auto& f) { a(f.epoch, f.error); }
 void fields(auto& a, IsOf<Aborted> auto& f) { a(f.epoch); }
 void fields(auto& /*a*/, IsOf<Drained> auto& /*f*/) {}
 void fields(auto& a, IsOf<Loading> auto& f) { a(f.text, f.fraction); }
+void fields(auto& a, IsOf<Memory> auto& m) { a(m.weight_bytes, m.cache_bytes, m.resident_bytes); }
+void fields(auto& a, IsOf<EngineTotals> auto& t) {
+  a(t.steps, t.rows, t.answer_tokens, t.prompt_tokens, t.reused_tokens, t.computed_tokens);
+  a(t.pauses, t.step_time, t.step_counts);
+}
+void fields(auto& a, IsOf<EngineFigures> auto& e) {
+  a(e.waiting, e.paused, e.running, e.pages_free, e.pages_cached, e.pages_referenced, e.totals);
+}
+void fields(auto& a, IsOf<Figures> auto& f) { a(f.memory, f.engine); }
 void fields(auto& a, IsOf<Form> auto& f) {
   a(f.epoch, f.rank, f.size, f.plan_addresses, f.data_addresses);
   a(f.comm, f.shared_memory_name, f.secret, f.timeout);
@@ -105,6 +114,8 @@ const char* name_of(uint8_t kind) {
       return "Drained";
     case Loading::kKind:
       return "Loading";
+    case Figures::kKind:
+      return "Figures";
     case Form::kKind:
       return "Form";
     case Submit::kKind:

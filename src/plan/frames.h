@@ -12,6 +12,7 @@
 #include "gen/event.h"
 #include "gen/generator.h"
 #include "gen/request.h"
+#include "plan/figures.h"
 #include "plan/step_plan.h"
 #include "plan/wire.h"
 
@@ -223,6 +224,7 @@ using Frame = std::variant<Hello,
                            Aborted,
                            Drained,
                            Loading,
+                           Figures,
                            Form,
                            Submit,
                            Cancel,

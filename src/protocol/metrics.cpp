@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 
 namespace tandem::protocol {
@@ -26,14 +25,6 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-std::vector<double> long_times() {
-  return {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600};
-}
-
-std::vector<double> token_times() {
-  return {0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1};
-}
-
 }  // namespace
 
 void MetricsText::family(std::string_view name, std::string_view kind, std::string_view help) {
@@ -50,27 +41,19 @@ void MetricsText::sample(std::string_view name, const Labels& labels, double val
   text_ += fmt::format(" {}\n", value);
 }
 
-Histogram::Histogram(std::vector<double> bounds)
-    : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
-
-void Histogram::add(double value) {
-  const auto place = std::lower_bound(bounds_.begin(), bounds_.end(), value);
-  ++counts_[static_cast<size_t>(place - bounds_.begin())];
-  sum_ += value;
-}
-
-void Histogram::write(MetricsText& out, std::string_view name, std::string_view help) const {
-  out.family(name, "histogram", help);
+void MetricsText::buckets(std::string_view name, const Histogram& values, const Labels& labels) {
   const std::string bucket = fmt::format("{}_bucket", name);
+  Labels with_bound = labels;
+  with_bound.emplace_back("le", "");
   uint64_t total = 0;
-  for (size_t i = 0; i < bounds_.size(); ++i) {
-    total += counts_[i];
-    out.sample(bucket, {{"le", fmt::format("{}", bounds_[i])}}, static_cast<double>(total));
+  for (size_t i = 0; i < values.counts().size(); ++i) {
+    total += values.counts()[i];
+    const bool last = i == values.bounds().size();
+    with_bound.back().second = last ? "+Inf" : fmt::format("{}", values.bounds()[i]);
+    sample(bucket, with_bound, static_cast<double>(total));
   }
-  total += counts_.back();
-  out.sample(bucket, {{"le", "+Inf"}}, static_cast<double>(total));
-  out.sample(fmt::format("{}_sum", name), {}, sum_);
-  out.sample(fmt::format("{}_count", name), {}, static_cast<double>(total));
+  sample(fmt::format("{}_sum", name), labels, values.sum());
+  sample(fmt::format("{}_count", name), labels, static_cast<double>(total));
 }
 
 Metrics::Metrics()
@@ -156,11 +139,21 @@ std::string Metrics::render(size_t running) const {
       out.family(total.name, "counter", total.help);
       out.sample(total.name, {}, static_cast<double>(total.value));
     }
-    queue_.write(out, "tandem_queue_seconds", "From submission to the start of prefill.");
-    prefill_.write(out, "tandem_prefill_seconds", "From the start of prefill to the first token.");
-    first_token_.write(out, "tandem_first_token_seconds", "From submission to the first token.");
-    decode_per_token_.write(out, "tandem_decode_token_seconds", "Mean time between tokens.");
-    whole_.write(out, "tandem_request_seconds", "From submission to the end.");
+    const struct {
+      const char* name;
+      const Histogram& values;
+      const char* help;
+    } times[] = {
+        {"tandem_queue_seconds", queue_, "From submission to the start of prefill."},
+        {"tandem_prefill_seconds", prefill_, "From the start of prefill to the first token."},
+        {"tandem_first_token_seconds", first_token_, "From submission to the first token."},
+        {"tandem_decode_token_seconds", decode_per_token_, "Mean time between a request's tokens."},
+        {"tandem_request_seconds", whole_, "From submission to the end."},
+    };
+    for (const auto& time : times) {
+      out.family(time.name, "histogram", time.help);
+      out.buckets(time.name, time.values);
+    }
     collectors = collectors_;
   }
   for (const Collector& collect : collectors) collect(out);

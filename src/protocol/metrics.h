@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/histogram.h"
 #include "protocol/request_table.h"
 
 namespace tandem::protocol {
@@ -21,23 +22,12 @@ class MetricsText {
   /// `kind` is counter, gauge or histogram. Starts a family.
   void family(std::string_view name, std::string_view kind, std::string_view help);
   void sample(std::string_view name, const Labels& labels, double value);
+  /// One histogram's samples.
+  void buckets(std::string_view name, const Histogram& values, const Labels& labels = {});
   const std::string& text() const { return text_; }
 
  private:
   std::string text_;
-};
-
-/// Fixed upper bounds, in seconds.
-class Histogram {
- public:
-  explicit Histogram(std::vector<double> bounds);
-  void add(double value);
-  void write(MetricsText& out, std::string_view name, std::string_view help) const;
-
- private:
-  std::vector<double> bounds_;
-  std::vector<uint64_t> counts_;  // one a bound, then those above
-  double sum_ = 0;
 };
 
 /// What the wires count. Thread-safe.

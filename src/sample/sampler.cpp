@@ -33,13 +33,15 @@ size_t pick(const std::vector<double>& sums, double target) {
 }  // namespace
 
 std::span<const float> Sampler::prepare(const DrawInput& input) {
-  const bool changes = !input.banned.empty() || Penalties::any(input.sampling);
+  const bool changes = !input.banned.empty() || has_penalties(input.sampling);
   if (!changes && row_max(input.logits) <= kLargest) return input.logits;
   row_.assign(input.logits.begin(), input.logits.end());
   for (const gen::TokenId id : input.banned) {
     if (id >= 0 && static_cast<size_t>(id) < row_.size()) row_[static_cast<size_t>(id)] = kNoLogit;
   }
-  penalties_.apply(row_, input.sampling, input.history);
+  PenaltyMemory forgotten;
+  apply_penalties(row_, input.sampling, input.history,
+                  input.penalties != nullptr ? *input.penalties : forgotten);
   if (row_max(row_) > kLargest) {
     for (float& logit : row_) logit = logit > kLargest ? kLargest : logit;
   }

@@ -20,6 +20,8 @@ struct DrawInput {
   const gen::Sampling& sampling;
   std::span<const gen::TokenId> banned = {};  // cannot be drawn: stop ids before min_tokens
   std::optional<uint32_t> logprobs = {};      // as gen::Request::logprobs
+  /// Of the request, so that a long history is not counted at each draw; null: nothing is kept.
+  PenaltyMemory* penalties = nullptr;
 };
 
 /// Order: bans, bias, repetition, presence, frequency; then logprobs = log softmax of the row; then
@@ -40,7 +42,6 @@ class Sampler {
   gen::TokenId draw_any(std::span<const float> row, float max, const DrawInput& input);
   std::vector<gen::TokenLogprob> likeliest(std::span<const float> row, double norm, uint32_t count);
 
-  Penalties penalties_;
   Filters filters_;
   std::vector<float> row_;      // the changed copy of a row
   std::vector<double> sums_;    // partial sums of a draw

@@ -176,7 +176,6 @@ TEST_CASE("sampler: filters keep what the reference vectors keep") {
 TEST_CASE("sampler: bias and penalties change logits as the reference vectors do") {
   const auto golden = vectors();
   const auto history = golden["penalty_context"].get<Ids>();
-  Penalties penalties;
   for (const auto& [text, expected] : golden["penalties"].items()) {
     CAPTURE(text);
     const auto settings = nlohmann::json::parse(text);
@@ -191,9 +190,10 @@ TEST_CASE("sampler: bias and penalties change logits as the reference vectors do
         sampling.logit_bias.push_back({std::stoi(id), bias.get<float>()});
       }
     }
-    CHECK(Penalties::any(sampling));
+    CHECK(has_penalties(sampling));
     auto row = golden["logits"].get<std::vector<float>>();
-    penalties.apply(row, sampling, history);
+    PenaltyMemory memory;
+    apply_penalties(row, sampling, history, memory);
     for (size_t i = 0; i < row.size(); ++i) {
       CHECK(row[i] == doctest::Approx(expected[i].get<double>()).epsilon(1e-6));
     }
@@ -333,13 +333,41 @@ TEST_CASE("sampler: banned ids are not drawn and logprobs are taken without them
 
 TEST_CASE("sampler: penalties see prompt and answer through their own context sizes") {
   const std::vector<float> row(8, 1.0F);
-  Penalties penalties;
+  PenaltyMemory memory;
   auto changed = row;
-  penalties.apply(changed, {.presence = {1, 2}, .frequency = {0.5F, 0}}, Ids{3, 4, 4, 99, -2, 5});
+  apply_penalties(changed, {.presence = {1, 2}, .frequency = {0.5F, 0}}, Ids{3, 4, 4, 99, -2, 5},
+                  memory);
   CHECK(changed == std::vector<float>{1, 1, 1, 0.5F, 0, -0.5F, 1, 1});
   changed = row;
-  penalties.apply(changed, {.repetition = {1, 0}}, Ids{3});
+  apply_penalties(changed, {.repetition = {1, 0}}, Ids{3}, memory);
   CHECK(changed == row);
+}
+
+TEST_CASE("sampler: penalties that remember a growing history give what counting it anew gives") {
+  std::mt19937 random(5);
+  for (uint32_t round = 0; round < 60; ++round) {
+    CAPTURE(round);
+    const auto context = [&] { return random() % 3 == 0 ? 0U : 1 + random() % 12; };
+    const gen::Sampling sampling{.repetition = {1.3F, static_cast<uint32_t>(context())},
+                                 .presence = {0.5F, static_cast<uint32_t>(context())},
+                                 .frequency = {0.25F, static_cast<uint32_t>(context())}};
+    PenaltyMemory memory;
+    Ids history;
+    while (history.size() < 80) {
+      const bool is_shorter = random() % 12 == 0 && !history.empty();  // not a history that grew
+      if (is_shorter) history.resize(random() % history.size());
+      const size_t more = is_shorter ? 0 : 1 + random() % 3;
+      for (size_t i = 0; i < more; ++i) {
+        history.push_back(static_cast<gen::TokenId>(random() % 20) - 1);  // some are no ids
+      }
+      auto row = random_row(random, 16);
+      auto expected = row;
+      PenaltyMemory fresh;
+      apply_penalties(row, sampling, history, memory);
+      apply_penalties(expected, sampling, history, fresh);
+      CHECK(row == expected);
+    }
+  }
 }
 
 TEST_CASE("row math: exp sums match the library's to single precision, on any length") {

@@ -44,6 +44,8 @@ double inverse_frequency(const RopeSpec& s, uint32_t pair) {
       return llama3(s, inverse);
     case RopeSpec::Kind::kYarn:
       return yarn(s, pair, inverse);
+    case RopeSpec::Kind::kFactors:
+      return inverse / s.factors[pair];
     case RopeSpec::Kind::kDefault:
       break;
   }

@@ -8,7 +8,7 @@ namespace tandem::tensor {
 
 /// How inverse frequencies are made from a configuration.
 struct RopeSpec {
-  enum class Kind : uint8_t { kDefault, kLinear, kLlama3, kYarn };
+  enum class Kind : uint8_t { kDefault, kLinear, kLlama3, kYarn, kFactors };
   Kind kind = Kind::kDefault;
   uint32_t dims = 0;  // rotated values of a head, even
   double base = 10000;
@@ -20,6 +20,7 @@ struct RopeSpec {
   double beta_fast = 32, beta_slow = 1;   // yarn
   double mscale = 1, mscale_all_dim = 0;  // yarn
   double attention_factor = 0;            // yarn; 0: from factor and mscale
+  std::vector<double> factors = {};       // factors: a divisor of each frequency, [dims / 2]
 };
 
 struct Rope {
@@ -28,6 +29,7 @@ struct Rope {
   bool interleaved = false;
 };
 
+/// Requires as many factors as pairs for kFactors.
 Rope make_rope(const RopeSpec& spec);
 
 /// [tokens, pairs] row-major.

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <numbers>
 
 namespace tandem::tensor {
 namespace {
@@ -39,6 +40,27 @@ TEST_CASE(
       CHECK(scaled.inverse_frequencies[i] >= plain.inverse_frequencies[i] / 8.001F);
     }
   }
+}
+
+TEST_CASE("llama3 scaling given as a divisor of each frequency is llama3 scaling") {
+  const RopeSpec llama3 = {
+      .kind = Kind::kLlama3, .dims = 64, .base = 500000, .factor = 32, .original_context = 8192};
+  RopeSpec factors = {.kind = Kind::kFactors, .dims = 64, .base = 500000};
+  bool has_blended = false;
+  for (int pair = 0; pair < 32; ++pair) {  // as the published rule says it, in float32 as stored
+    const double wavelength = 2 * std::numbers::pi * std::pow(500000.0, pair / 32.0);
+    const double smooth = (8192 / wavelength - 1) / (4 - 1);
+    has_blended |= smooth > 0 && smooth < 1;
+    const double factor = smooth <= 0 ? 32 : smooth >= 1 ? 1 : 1 / ((1 - smooth) / 32 + smooth);
+    factors.factors.push_back(double{static_cast<float>(factor)});
+  }
+  CHECK(has_blended);
+  const Rope expected = make_rope(llama3), made = make_rope(factors);
+  REQUIRE(made.inverse_frequencies.size() == 32);
+  for (size_t i = 0; i < 32; ++i)
+    CHECK(made.inverse_frequencies[i] ==
+          doctest::Approx(expected.inverse_frequencies[i]).epsilon(2e-7));
+  CHECK(made.scale == 1);
 }
 
 TEST_CASE("yarn scales the rotated values unless told another factor") {

@@ -5,6 +5,7 @@
 
 #include "app/command.h"
 #include "app/endpoint.h"
+#include "app/status_text.h"
 #include "net/client.h"
 
 namespace tandem::app {
@@ -17,28 +18,6 @@ struct Options {
   std::string key_file;
   bool json = false;
 };
-
-void print_instance(const Json& instance) {
-  std::printf("instance %s: %s, epoch %u, %s split over %zu rank%s\n",
-              instance.value("name", "").c_str(), instance.value("state", "").c_str(),
-              instance.value("epoch", 0U), instance.value("split", "").c_str(),
-              instance["ranks"].size(), instance["ranks"].size() == 1 ? "" : "s");
-  const std::string trouble = instance.value("trouble", "");
-  if (!trouble.empty()) std::printf("  last trouble: %s\n", trouble.c_str());
-  for (const Json& rank : instance["ranks"]) {
-    std::printf("  rank %u: %s, pid %lu, %lu MiB of device memory, %lu steps\n",
-                rank.value("rank", 0U), rank.value("state", "").c_str(), rank.value("pid", 0UL),
-                rank.value("memory_bytes", 0UL) >> 20, rank.value("steps", 0UL));
-  }
-}
-
-void print_request(const Json& request) {
-  std::printf("  %s %s: %u of %u prompt tokens, %u cached, %u emitted\n",
-              request.value("id", "").c_str(),
-              request.value("phase", request.value("state", "")).c_str(),
-              request.value("prefilled_tokens", 0U), request.value("prompt_tokens", 0U),
-              request.value("cached_tokens", 0U), request.value("emitted_tokens", 0U));
-}
 
 int run(const Options& options) {
   const auto client = client_of(options.url, options.key_file);
@@ -56,11 +35,7 @@ int run(const Options& options) {
   if (!status.is_object())
     return fail("status",
                 fmt::format("{} did not answer with JSON: is it a tandem server?", options.url));
-  std::printf("%s serves %s, context %u tokens\n", options.url.c_str(),
-              status.value("model", "").c_str(), status.value("max_context", 0U));
-  for (const Json& instance : status["instances"]) print_instance(instance);
-  std::printf("requests running: %zu\n", status["requests"].size());
-  for (const Json& request : status["requests"]) print_request(request);
+  std::fputs(status_text(options.url, status).c_str(), stdout);
   return 0;
 }
 

@@ -64,6 +64,10 @@ std::string CheckpointModel::fingerprint() const {
 
 uint64_t CheckpointModel::memory_bytes() const { return device_memory(options_); }
 
+plan::Memory CheckpointModel::memory() const {
+  return {.weight_bytes = runner_->weight_bytes(), .cache_bytes = runner_->cache_bytes()};
+}
+
 Status CheckpointModel::load(const Progress& progress) {
   mx::disable_compile();  // MLX would run the system's compiler and load what lies in a shared
                           // folder

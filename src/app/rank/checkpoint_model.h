@@ -24,6 +24,7 @@ class CheckpointModel final : public RankModel {
 
   std::string fingerprint() const override;
   uint64_t memory_bytes() const override;
+  plan::Memory memory() const override;
   std::string data_address() const override { return port_.address(); }
   Status load(const Progress& progress) override;
   void prepare(const plan::Form& group) override;

@@ -14,6 +14,7 @@ class FakeModel final : public RankModel {
 
   std::string fingerprint() const override;
   uint64_t memory_bytes() const override;
+  plan::Memory memory() const override { return {.cache_bytes = runner_.pool_bytes()}; }
   std::string data_address() const override { return {}; }
   Status load(const Progress& progress) override;
   void prepare(const plan::Form& /*group*/) override {}

@@ -66,6 +66,26 @@ plan::Beat Leader::beat() const {
           .predicted_step = stats.predicted_step};
 }
 
+std::optional<plan::EngineFigures> Leader::figures() const {
+  const engine::EngineStats stats = engine_.stats();
+  const schedule::SchedulerCounts& now = stats.schedule;
+  return plan::EngineFigures{.waiting = now.waiting,
+                             .paused = now.paused,
+                             .running = now.running,
+                             .pages_free = now.pages_free,
+                             .pages_cached = now.pages_cached,
+                             .pages_referenced = now.pages_referenced,
+                             .totals = {.steps = stats.steps,
+                                        .rows = stats.rows,
+                                        .answer_tokens = stats.answer_tokens,
+                                        .prompt_tokens = stats.prompt_tokens,
+                                        .reused_tokens = now.reused_tokens,
+                                        .computed_tokens = now.computed_tokens,
+                                        .pauses = now.pauses,
+                                        .step_time = stats.step_time,
+                                        .step_counts = stats.step_counts}};
+}
+
 void Leader::ready(uint32_t epoch) {
   const engine::RunnerInfo info = recording_.info();
   say_(plan::Ready{.epoch = epoch,

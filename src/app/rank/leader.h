@@ -30,6 +30,7 @@ class Leader final : public Role {
   void cancel(const plan::Cancel& cancel) override;
   void drain() override;
   plan::Beat beat() const override;
+  std::optional<plan::EngineFigures> figures() const override;
 
  private:
   void ready(uint32_t epoch);

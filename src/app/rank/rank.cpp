@@ -8,6 +8,7 @@
 
 #include "app/rank/leader.h"
 #include "app/rank/replica.h"
+#include "app/rank/resident.h"
 #include "base/log.h"
 #include "plan/codec.h"
 #include "plan/plan_log.h"
@@ -187,10 +188,24 @@ plan::Beat Rank::status() {
   return {};
 }
 
+plan::Figures Rank::figures() {
+  plan::Figures result;
+  {
+    const std::lock_guard lock(mutex_);
+    if (role_) {
+      result.memory = model_->memory();
+      result.engine = role_->figures();
+    }
+  }
+  result.memory.resident_bytes = resident_bytes();
+  return result;
+}
+
 void Rank::beat() {
   TimePoint woke = SteadyClock().now();
   for (;;) {
     say(status());
+    say(figures());
     std::unique_lock lock(end_mutex_);
     changed_.wait_for(lock, config_.beat_interval, [this] { return ended_.has_value(); });
     if (ended_) break;

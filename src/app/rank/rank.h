@@ -70,6 +70,7 @@ class Rank {
   void end(RankExit how);
   void beat();
   plan::Beat status();
+  plan::Figures figures();
 
   const RankConfig config_;
   const std::unique_ptr<RankModel> model_;

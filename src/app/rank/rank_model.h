@@ -20,8 +20,11 @@ class RankModel : public engine::Runner {
   /// Equal on ranks that serve the same checkpoint.
   virtual std::string fingerprint() const = 0;
 
-  /// Of this rank's device.
+  /// Of this rank's device, all of it.
   virtual uint64_t memory_bytes() const = 0;
+
+  /// What it holds: weight_bytes and cache_bytes. Any thread, once loaded.
+  virtual plan::Memory memory() const = 0;
 
   /// "host:port" of this rank's listener for tensors; empty when it has none.
   virtual std::string data_address() const = 0;

@@ -81,6 +81,38 @@ TEST_CASE("rank: says who it is before it loads, then forms, answers and shuts d
   shut_down(head, ranks);
 }
 
+TEST_CASE("rank: says what it holds, and rank 0 what its engine has done over all epochs") {
+  TestHead head;
+  auto ranks = start(head, 2);
+  head.form(1, 2);
+  head.send(0, plan::Submit{.epoch = 1, .request = request(5, 40)});
+  head.tokens(5);
+  head.abort(1, 2);
+  head.form(2, 2);
+  head.send(0, plan::Submit{.epoch = 2, .request = request(6, 10)});
+  head.tokens(6);
+  const auto said = head.next<plan::Figures>(0, [](const plan::Figures& figures) {
+    return figures.engine && figures.engine->totals.answer_tokens == 50;
+  });
+  REQUIRE(said);
+  const plan::EngineTotals& totals = said->engine->totals;
+  CHECK(totals.prompt_tokens == 16);
+  CHECK(totals.computed_tokens >= 16 + 39 + 9);  // the pages of epoch 1 were forgotten
+  CHECK(totals.steps >= 50);
+  CHECK(totals.rows == totals.steps);
+  uint64_t timed = 0;
+  for (const uint64_t count : totals.step_counts) timed += count;
+  CHECK(timed == totals.steps);
+  CHECK(said->engine->pages_referenced == 0);
+  CHECK(said->memory.cache_bytes > 0);
+  CHECK(said->memory.resident_bytes > said->memory.cache_bytes);
+  const auto other = head.next<plan::Figures>(
+      1, [](const plan::Figures& figures) { return figures.memory.cache_bytes > 0; });
+  REQUIRE(other);
+  CHECK(!other->engine);
+  shut_down(head, ranks);
+}
+
 TEST_CASE("rank: 2 to 4 ranks answer what one answers") {
   const auto expected = answer_of_one_rank(60);
   for (uint32_t size = 2; size <= 4; ++size) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "plan/frames.h"
 
@@ -24,6 +25,8 @@ class Role {
   virtual void drain() = 0;
   /// Any thread; never waits for a step.
   virtual plan::Beat beat() const = 0;
+  /// Of the engine; nothing where there is none. Any thread; never waits for a step.
+  virtual std::optional<plan::EngineFigures> figures() const { return std::nullopt; }
 };
 
 }  // namespace tandem::app

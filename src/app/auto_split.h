@@ -1,0 +1,18 @@
+// What --split auto means for a checkpoint.
+#pragma once
+
+#include <span>
+
+#include "format/checkpoint.h"
+#include "topology/split_choice.h"
+
+namespace tandem::app {
+
+/// Decides from the checkpoint's header. What the header lacks reads as zero: the ranks refuse such
+/// a model by name.
+topology::SplitChoice auto_split(const format::Checkpoint& checkpoint,
+                                 uint32_t ranks,
+                                 std::span<const double> shares,
+                                 topology::Link link);
+
+}  // namespace tandem::app

@@ -1,0 +1,40 @@
+#include "app/status_text.h"
+
+#include <doctest/doctest.h>
+
+namespace tandem::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+TEST_CASE("status text: names instances, ranks with pids and what they hold, pages and requests") {
+  const Json status = Json::parse(R"({
+    "model": "m", "max_context": 8192,
+    "instances": [{"name": "a", "state": "ready", "epoch": 3, "split": "tensor", "trouble": "rank 1 was killed",
+      "loading": "", "lost_epochs": 2,
+      "engine": {"running": 1, "waiting": 2, "paused": 3, "pages": {"used": 4, "cached": 5, "free": 6, "tokens": 32}},
+      "ranks": [{"rank": 0, "state": "ready", "pid": 77, "steps": 9,
+                 "memory": {"weight_bytes": 10485760, "cache_bytes": 20971520, "resident_bytes": 31457280}}]}],
+    "requests": [{"id": "cmpl-1", "phase": "decode", "prefilled_tokens": 5, "prompt_tokens": 5, "cached_tokens": 4,
+                  "emitted_tokens": 3}]})");
+  CHECK(status_text("http://h:1", status) ==
+        "http://h:1 serves m, context 8192 tokens\n"
+        "instance a: ready, epoch 3 (2 lost), tensor split over 1 rank\n"
+        "  last trouble: rank 1 was killed\n"
+        "  rank 0: ready, pid 77, 9 steps; 30 MiB resident, 10 MiB of weights, 20 MiB of cache "
+        "pool\n"
+        "  cache pages of 32 tokens: 4 used, 5 kept for reuse, 6 free\n"
+        "  engine: 1 running, 2 waiting, 3 paused\n"
+        "requests running: 1\n"
+        "  cmpl-1 decode: 5 of 5 prompt tokens, 4 cached, 3 emitted\n");
+}
+
+TEST_CASE("status text: a body of another server reads as nothing, not as a failure") {
+  for (const char* body : {"{}", "[]", R"({"instances": [7, {"ranks": "none"}], "requests": 1})"}) {
+    CAPTURE(body);
+    CHECK(status_text("u", Json::parse(body)).find("u serves ,") == 0);
+  }
+}
+
+}  // namespace
+}  // namespace tandem::app

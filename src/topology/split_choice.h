@@ -1,0 +1,45 @@
+// Which split `--split auto` takes, and why.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "topology/placement.h"
+
+namespace tandem::topology {
+
+/// What reaches from rank to rank.
+enum class Link : uint8_t {
+  kHost,    // ranks of one machine: a sum over them takes microseconds
+  kFabric,  // between machines, about as fast: RDMA, NVLink
+  kNetwork  // between machines, a tenth of a millisecond or more
+};
+
+struct SplitQuestion {
+  ModelShape shape;
+  uint32_t ranks = 1;
+  std::span<const double> shares = {};
+  Link link = Link::kHost;
+};
+
+struct SplitChoice {
+  Split split = Split::kTensor;
+  std::string reason;  // the rest of a sentence: "tensor, because …"
+};
+
+/// The first of these that applies:
+///   1. one rank: tensor (nothing is cut)
+///   2. fewer layers than ranks: tensor, the only way
+///   3. some rank that has a share would get no query head, or no MLP column: pipeline, since it
+///      would hold and compute next to nothing in a tensor split
+///   4. ranks reach each other over a network: pipeline, since a tensor split waits for two sums a
+///      layer and token, a pipeline for one hand-over a stage
+///   5. copies of KV heads would more than double the cache: pipeline
+///   6. otherwise tensor, where every rank works on every token
+SplitChoice choose_split(const SplitQuestion& question);
+
+/// "tensor" or "pipeline".
+const char* name(Split split);
+
+}  // namespace tandem::topology
