@@ -10,7 +10,7 @@
 namespace tandem::plan {
 
 /// The version byte of plans and frames: both change together.
-inline constexpr uint8_t kFormatVersion = 1;
+inline constexpr uint8_t kFormatVersion = 2;
 
 /// Canonical: equal plans give equal bytes.
 Bytes encode(const StepPlan& plan);
@@ -25,10 +25,14 @@ inline constexpr uint8_t kLastEnumerator<NumericClass> = 1;
 
 void fields(auto& archive, IsOf<PageCopy> auto& copy) { archive(copy.from, copy.to); }
 
+void fields(auto& archive, IsOf<Draw> auto& draw) {
+  archive(draw.temperature, draw.top_p, draw.top_k, draw.min_p, draw.seed, draw.choice);
+}
+
 void fields(auto& archive, IsOf<Row> auto& row) {
   archive(row.request, row.numeric_class, row.start, row.tokens);
   archive.page_table(row.pages);
-  archive(row.wants_logits);
+  archive(row.wants_logits, row.draw);
 }
 
 void fields(auto& archive, IsOf<StepPlan> auto& plan) {
