@@ -102,16 +102,15 @@ Status FakeRunner::check(const plan::StepPlan& plan) const {
   return {};
 }
 
-void FakeRunner::run_row(const plan::Row& row, Issued& step) {
+void FakeRunner::run_row(plan::Row row, Issued& step) {
+  if (row.tokens[0] == plan::kDrawn) row.tokens[0] = std::max(0, last_drawn_.at(row.request));
   const uint32_t size = options_.page_tokens;
   const auto end = row.start + static_cast<uint32_t>(row.tokens.size());
   for (uint32_t position = row.start; position < end; ++position) {
-    const plan::TokenId token = row.tokens[position - row.start];
-    slot(row.pages[position / size], position % size) = {
-        .token = token == plan::kDrawn ? std::max(0, last_drawn_.at(row.request)) : token,
-        .position = position,
-        .request = row.request,
-        .numeric_class = row.numeric_class};
+    slot(row.pages[position / size], position % size) = {.token = row.tokens[position - row.start],
+                                                         .position = position,
+                                                         .request = row.request,
+                                                         .numeric_class = row.numeric_class};
   }
   state_hash_.row(row, end);
   last_drawn_.erase(row.request);

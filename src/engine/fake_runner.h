@@ -91,7 +91,7 @@ class FakeRunner final : public Runner {
   Status check(const plan::StepPlan& plan) const;
   Status check_row(const plan::Row& row) const;
   Status check_output(const plan::Row& row) const;
-  void run_row(const plan::Row& row, Issued& step);
+  void run_row(plan::Row row, Issued& step);
   std::vector<FakePosition> history_of(const plan::Row& row);
   plan::TokenId draw(const plan::Draw& draw, std::span<const FakePosition> history);
   void die_if_asked(const plan::StepPlan& plan) const;

@@ -199,3 +199,22 @@ TEST_CASE("fake runner: draws that do not fit are refused") {
   CHECK_FALSE(runner.issue(plan));  // nothing was drawn before
   CHECK(runner.issue(draws));
 }
+
+TEST_CASE("fake runner: the state hash tells where a token was drawn otherwise") {
+  const FakeOptions options{.page_tokens = 4, .pages = 8, .depth = 2, .draws = true};
+  FakeRunner whole(options), broken(options);
+  const auto step = [](FakeRunner& runner, uint64_t sequence) {
+    StepPlan plan{.sequence = sequence,
+                  .rows = {{.request = 1,
+                            .start = static_cast<uint32_t>(sequence),
+                            .tokens = {sequence == 0 ? 7 : plan::kDrawn},
+                            .pages = {3},
+                            .draw = plan::Draw{}}}};
+    REQUIRE(runner.issue(plan));
+    return runner.complete()->state_hash;
+  };
+  CHECK(step(whole, 0) == step(broken, 0));
+  broken.corrupt(3, 0, 8);
+  CHECK(step(whole, 1) == step(broken, 1));  // the same row ran, but draws another token
+  CHECK(step(whole, 2) != step(broken, 2));
+}

@@ -48,6 +48,12 @@ float uniform_of(const DrawRow& row) {
 
 float scale_of(const DrawRow& row) { return std::min(1 / row.draw.temperature, kLargest); }
 
+/// 0, 1, 2, …
+bool is_counting(const std::vector<int32_t>& index) {
+  int32_t next = 0;
+  return std::ranges::all_of(index, [&](int32_t at) { return at == next++; });
+}
+
 /// Logits of the rows with their largest: NaN becomes -infinity, +infinity the largest number.
 struct Prepared {
   array x;    // [rows, vocab]
@@ -57,7 +63,10 @@ struct Prepared {
 Prepared prepare(const array& logits, const Rows& rows) {
   std::vector<int32_t> index;
   for (const DrawRow* row : rows) index.push_back(static_cast<int32_t>(row->row));
-  const array taken = mx::take(logits, array(index.begin(), {static_cast<int>(index.size())}), 0);
+  const bool are_all = static_cast<int>(index.size()) == logits.shape(0) && is_counting(index);
+  const array taken =
+      are_all ? logits
+              : mx::take(logits, array(index.begin(), {static_cast<int>(index.size())}), 0);
   const array x = mx::where(mx::isnan(taken), array(kNone), mx::minimum(taken, array(kLargest)));
   return {x, mx::max(x, 1, true)};
 }

@@ -156,10 +156,22 @@ Result<engine::StepResult> ModelRunner::complete() {
     issued_.clear();
     return aborted_ ? Error{ErrorCode::kPeerLost, "aborted"} : outcome.error();
   }
-  return engine::StepResult{.sequence = step.plan.sequence,
+  const uint64_t sequence = step.plan.sequence;
+  return engine::StepResult{.sequence = sequence,
                             .logits = stage_->logits(),
                             .drawn = stage_->drawn(),
-                            .state_hash = hash_.step(step.plan)};
+                            .state_hash = hash(std::move(step.plan))};
+}
+
+/// Of the step as it ran, with the tokens that were drawn in the place of kDrawn.
+uint64_t ModelRunner::hash(plan::StepPlan plan) {
+  const auto before = std::exchange(known_, {});
+  size_t at = 0;
+  for (plan::Row& row : plan.rows) {
+    if (row.tokens[0] == plan::kDrawn) row.tokens[0] = std::max(0, before.at(row.request));
+    if (row.draw) known_[row.request] = stage_->drawn()[at++];
+  }
+  return hash_.step(plan);
 }
 
 Status ModelRunner::finish(Issued& step) {
@@ -226,6 +238,7 @@ Status ModelRunner::reset(uint32_t epoch) {
   issued_.clear();
   last_drawn_.reset();
   drew_last_.clear();
+  known_.clear();
   stage_->reset();
   epoch_ = epoch;
   next_sequence_ = 0;

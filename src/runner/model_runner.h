@@ -92,6 +92,7 @@ class ModelRunner final : public engine::Runner {
   Status run(const plan::StepPlan& plan);
   Status launch(Issued& step);
   Status finish(Issued& step);
+  uint64_t hash(plan::StepPlan plan);
   void go_on(tensor::Step& step, const plan::StepPlan& plan) const;
   tensor::Wanted wanted() const {
     return options_.all_logits ? tensor::Wanted::kAll : tensor::Wanted::kLast;
@@ -106,8 +107,9 @@ class ModelRunner final : public engine::Runner {
   uint32_t epoch_ = 0;
   uint64_t next_sequence_ = 0;
   std::deque<Issued> issued_;
-  std::optional<Drawn> last_drawn_;                          // by the step issued last
-  std::unordered_map<plan::RequestId, uint32_t> drew_last_;  // where in last_drawn_
+  std::optional<Drawn> last_drawn_;                           // by the step issued last
+  std::unordered_map<plan::RequestId, uint32_t> drew_last_;   // where in last_drawn_
+  std::unordered_map<plan::RequestId, plan::TokenId> known_;  // drawn by the step completed last
   plan::StateHash hash_;
   bool is_void_ = false;  // a step failed: only reset() helps
 

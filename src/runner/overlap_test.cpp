@@ -43,6 +43,18 @@ plan::TokenId largest(std::span<const float> logits) {
   return static_cast<plan::TokenId>(std::ranges::max_element(logits) - logits.begin());
 }
 
+/// The first tokens that a runner draws after 5 6 7.
+Tokens answer_of(ModelRunner& runner) {
+  Tokens out;
+  plan::Row row = first_row(1, {5, 6, 7}, plan::Draw{});
+  for (uint64_t step = 0; step < 4; ++step) {
+    REQUIRE(runner.issue({.sequence = step, .rows = {row}}).has_value());
+    out.push_back(runner.complete()->drawn[0]);
+    row = next_row(row, out.back());
+  }
+  return out;
+}
+
 TEST_CASE("model runner: only a lone rank on the plain path draws, two steps in flight") {
   const auto info = [](ModelOptions options) {
     options.pages = 8;
@@ -149,6 +161,41 @@ TEST_CASE("model runner: abort voids steps in flight, and after reset the same t
   run_two(2);
   CHECK(runner->complete()->drawn[0] == first);
   CHECK(runner->complete()->drawn[0] == second);
+}
+
+TEST_CASE("model runner: a step that fails while it is issued voids those in flight") {
+  int steps = 0;
+  const auto runner = std::move(*ModelRunner::load(
+      std::make_shared<RandomCheckpoint>(RandomOptions{}),
+      {.path = tensor::Path::kPlain, .page_tokens = 4, .pages = 96, .before_layers = [&] {
+         if (++steps == 2) throw std::runtime_error("test");
+       }}));
+  REQUIRE(runner->reset(0).has_value());
+  const plan::Row row = first_row(1, {5, 6, 7}, plan::Draw{});
+  REQUIRE(runner->issue({.rows = {row}}).has_value());
+  const Status failed = runner->issue({.sequence = 1, .rows = {next_row(row, plan::kDrawn)}});
+  REQUIRE_FALSE(failed.has_value());
+  CHECK(failed.error().code == ErrorCode::kInternal);
+  CHECK(runner->complete().error().code == ErrorCode::kPeerLost);
+  REQUIRE(runner->reset(1).has_value());
+  REQUIRE(runner->issue({.epoch = 1, .rows = {row}}).has_value());
+  CHECK(runner->complete().has_value());
+}
+
+TEST_CASE("model runner: the state hash is the same whether the device or the plan had the token") {
+  const auto hashes = [](ModelRunner& runner, std::vector<plan::TokenId> tokens) {
+    std::vector<uint64_t> out;
+    plan::Row row = first_row(1, {5, 6, 7}, plan::Draw{});
+    for (uint64_t step = 0; step <= tokens.size(); ++step) {
+      if (step > 0) row = next_row(row, tokens[step - 1]);
+      REQUIRE(runner.issue({.sequence = step, .rows = {row}}).has_value());
+      if (step > 0) out.push_back(runner.complete()->state_hash);
+    }
+    out.push_back(runner.complete()->state_hash);
+    return out;
+  };
+  const auto drawn = answer_of(*load(true));
+  CHECK(hashes(*load(true), Tokens(drawn.size(), plan::kDrawn)) == hashes(*load(true), drawn));
 }
 
 /// Passes on to a runner and looks at what is in flight.
