@@ -81,5 +81,29 @@ TEST_CASE("recording runner: predicts a step by its tokens at the slowest speed 
   CHECK(runner.steps() == 2);
 }
 
+TEST_CASE("replay: steps that were recorded while two were in flight replay one by one") {
+  const engine::FakeOptions options{.depth = 2, .draws = true};
+  {
+    engine::FakeRunner fake(options);
+    RecordingRunner runner(fake, *plan::PlanLogWriter::create(log_path(), "fake"));
+    REQUIRE(runner.reset(1));
+    for (uint64_t sequence = 0; sequence < 20; ++sequence) {
+      plan::StepPlan plan = decode_plan_at(1, sequence);
+      plan.rows[0].wants_logits = false;
+      plan.rows[0].draw = plan::Draw{};
+      if (sequence > 0) plan.rows[0].tokens = {plan::kDrawn};
+      REQUIRE(runner.issue(plan));
+      if (sequence > 0) REQUIRE(runner.complete());
+    }
+    REQUIRE(runner.complete());
+  }
+  const auto log = plan::read_plan_log(log_path());
+  std::filesystem::remove(log_path());
+  REQUIRE(log);
+  CHECK(log->records.size() == 20);
+  engine::FakeRunner lone(options);
+  CHECK(replay(*log, lone));
+}
+
 }  // namespace
 }  // namespace tandem::cluster

@@ -13,6 +13,7 @@ schedule::SchedulerOptions sized(schedule::SchedulerOptions options, const Runne
   options.page_tokens = info.page_tokens;
   options.max_context = info.max_context;
   options.depth = info.depth;
+  options.draws = info.draws;
   return options;
 }
 
@@ -120,10 +121,11 @@ bool Core::complete() {
 }
 
 void Core::process(const InFlight& step, const StepResult& result) {
-  size_t drawn = 0;
+  size_t rows_of_logits = 0, tokens_drawn = 0;
   for (const schedule::PlannedRow& row : step.rows) {
-    const size_t at = drawn;
-    drawn += row.wants_logits;
+    const size_t at = row.draws ? tokens_drawn : rows_of_logits;
+    rows_of_logits += row.wants_logits;
+    tokens_drawn += row.draws;
     schedule::Sequence* sequence = scheduler_->find(row.request);
     if (sequence == nullptr || sequence->serial != row.serial) continue;  // ended meanwhile
     Live& live = live_.at(row.request);
@@ -134,6 +136,11 @@ void Core::process(const InFlight& step, const StepResult& result) {
     if (row.prefilled > 0) {
       deliver(row.request, gen::Prefilled{.done = live.prefilled, .total = sequence->prompt});
     }
+    if (row.draws) {
+      TANDEM_CHECK(result.drawn.size() > at, "expected the token of row {}, got {}", at,
+                   result.drawn.size());
+      take_drawn(*sequence, result.drawn[at]);
+    }
     if (!row.wants_logits) continue;
     TANDEM_CHECK(result.logits.size() >= (at + 1) * info_.vocab,
                  "expected logits of row {}, got {} values", at, result.logits.size());
@@ -143,7 +150,6 @@ void Core::process(const InFlight& step, const StepResult& result) {
 
 void Core::draw(schedule::Sequence& sequence, std::span<const float> logits) {
   const gen::Request& request = sequence.request;
-  const gen::RequestId id = request.id;
   const bool too_early = !request.ignore_eos && sequence.answer() < request.min_tokens;
   Result<gen::Token> token =
       sampler_.draw({.logits = logits,
@@ -153,12 +159,27 @@ void Core::draw(schedule::Sequence& sequence, std::span<const float> logits) {
                                          : std::span<const gen::TokenId>(),
                      .logprobs = request.logprobs,
                      .penalties = &live_.at(request.id).penalties});
-  if (!token) return end(id, gen::Failed{token.error()});
-  const gen::TokenId drawn = token->id;
+  if (!token) return end(request.id, gen::Failed{token.error()});
+  take(sequence, *std::move(token));
+}
+
+void Core::take_drawn(schedule::Sequence& sequence, gen::TokenId id) {
+  if (id >= 0) return take(sequence, {.id = id});
+  end(sequence.request.id,
+      gen::Failed{{.code = ErrorCode::kInternal,
+                   .message = "[engine] the device found no logit that is a number"}});
+}
+
+/// A row that went on with this token is in flight already when the device drew it: when the answer
+/// ends here, that row's result finds no sequence.
+void Core::take(schedule::Sequence& sequence, gen::Token token) {
+  const gen::Request& request = sequence.request;
+  const gen::RequestId id = request.id;
+  const gen::TokenId drawn = token.id;
   scheduler_->append(sequence, drawn);
   ++stats_.answer_tokens;
   gen::Tokens tokens;
-  tokens.tokens.push_back(*std::move(token));
+  tokens.tokens.push_back(std::move(token));
   deliver(id, std::move(tokens));
   if (stops(request, drawn)) return end(id, gen::Finished{gen::FinishReason::kStop});
   if (sequence.length() == sequence.limit) end(id, gen::Finished{gen::FinishReason::kLength});

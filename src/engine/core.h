@@ -82,6 +82,8 @@ class Core {
   bool issue_next();
   void process(const InFlight& step, const StepResult& result);
   void draw(schedule::Sequence& sequence, std::span<const float> logits);
+  void take_drawn(schedule::Sequence& sequence, gen::TokenId id);
+  void take(schedule::Sequence& sequence, gen::Token token);
   void expire();
   void fault(const Error& error);
   void deliver(gen::RequestId id, decltype(gen::Event::body) body);

@@ -306,3 +306,65 @@ TEST_CASE("engine: it predicts the step in flight and uses no processor time whe
   std::this_thread::sleep_for(200ms);  // the time over which use is measured
   CHECK(thread_cpu_seconds() - before < 0.02);
 }
+
+TEST_CASE("engine: where the device draws, each step is issued before the one before completes") {
+  int issued_early = 0, completed = 0, ahead = 0;
+  class Counting final : public Runner {
+   public:
+    Counting(int& early, int& done, int& on) : issued_early(early), completed(done), ahead(on) {}
+    RunnerInfo info() const override { return inner.info(); }
+    Status issue(const plan::StepPlan& plan) override {
+      ahead += plan.rows[0].tokens[0] == plan::kDrawn;
+      ++in_flight;
+      return inner.issue(plan);
+    }
+    Result<StepResult> complete() override {
+      issued_early += in_flight-- > 1;
+      ++completed;
+      return inner.complete();
+    }
+    Status reset(uint32_t epoch) override { return inner.reset(epoch); }
+    void abort() override { inner.abort(); }
+
+    FakeRunner inner{{.depth = 2, .draws = true}};
+    int in_flight = 0;
+    int& issued_early;
+    int& completed;
+    int& ahead;
+  };
+  Counting runner(issued_early, completed, ahead);
+  Reader reader;
+  {
+    Engine engine(runner, {});
+    start(engine);
+    REQUIRE(engine.submit({.id = 1, .prompt = {1, 2}, .max_tokens = 30}, reader.sink()));
+    CHECK(as<gen::Finished>(reader.wait())->reason == gen::FinishReason::kLength);
+  }
+  CHECK(reader.ids() == oracle({1, 2}, 30));
+  CHECK(completed == 30);  // nothing is planned past max_tokens
+  CHECK(issued_early == 29);
+  CHECK(ahead == 29);
+}
+
+TEST_CASE("engine: a stop id or a cancel discards the step that went on, and its pages balance") {
+  FakeRunner runner({.depth = 2, .draws = true});
+  Engine engine(runner, {});
+  start(engine);
+  const Ids whole = oracle({4, 5}, 12);
+  Reader stopped, cancelled, next;
+  cancelled.on_token = [&] {
+    if (cancelled.ids().size() == 5) engine.cancel(2);
+  };
+  REQUIRE(engine.submit({.id = 1, .prompt = {4, 5}, .stop_ids = {whole[9]}}, stopped.sink()));
+  REQUIRE(engine.submit({.id = 2, .prompt = {4, 5}, .max_tokens = 500}, cancelled.sink()));
+  CHECK(as<gen::Finished>(stopped.wait())->reason == gen::FinishReason::kStop);
+  CHECK(as<gen::Cancelled>(cancelled.wait()) != nullptr);
+  CHECK(stopped.ids() == Ids(whole.begin(), whole.begin() + 10));
+  CHECK(cancelled.ids() == Ids(whole.begin(), whole.begin() + 5));
+  // What was computed serves the next turn, and nothing that was not.
+  Ids prompt{4, 5};
+  prompt.insert(prompt.end(), whole.begin(), whole.end());
+  REQUIRE(engine.submit({.id = 3, .prompt = prompt, .max_tokens = 9}, next.sink()));
+  next.wait();
+  CHECK(next.ids() == oracle(prompt, 9));
+}

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <unordered_set>
 #include <utility>
@@ -34,7 +35,8 @@ RunnerInfo FakeRunner::info() const {
           .max_context = options_.max_context,
           .page_tokens = options_.page_tokens,
           .pages = options_.pages,
-          .depth = options_.depth};
+          .depth = options_.depth,
+          .draws = options_.draws};
 }
 
 FakeRunner::Slot& FakeRunner::slot(plan::PageId page, uint32_t offset) {
@@ -54,11 +56,21 @@ Status FakeRunner::check_row(const plan::Row& row) const {
   for (const plan::PageId page : row.pages) {
     if (page >= options_.pages) return invalid(fmt::format("page {} of {}", page, options_.pages));
   }
+  if (Status status = check_output(row); !status) return status;
+  const bool goes_on = row.tokens.size() == 1 && row.tokens[0] == plan::kDrawn;
+  if (goes_on && last_drawn_.contains(row.request)) return {};
   for (const plan::TokenId token : row.tokens) {
     if (token < 0 || static_cast<uint32_t>(token) >= options_.vocab) {
       return invalid(fmt::format("token {}, vocabulary has {}", token, options_.vocab));
     }
   }
+  return {};
+}
+
+Status FakeRunner::check_output(const plan::Row& row) const {
+  if (!row.draw) return {};
+  if (!options_.draws) return invalid("this runner does not draw");
+  if (row.wants_logits) return invalid("a row that draws wants its logits too");
   return {};
 }
 
@@ -90,7 +102,8 @@ Status FakeRunner::check(const plan::StepPlan& plan) const {
   return {};
 }
 
-void FakeRunner::run_row(const plan::Row& row, std::vector<float>& logits) {
+void FakeRunner::run_row(plan::Row row, Issued& step) {
+  if (row.tokens[0] == plan::kDrawn) row.tokens[0] = std::max(0, last_drawn_.at(row.request));
   const uint32_t size = options_.page_tokens;
   const auto end = row.start + static_cast<uint32_t>(row.tokens.size());
   for (uint32_t position = row.start; position < end; ++position) {
@@ -100,7 +113,33 @@ void FakeRunner::run_row(const plan::Row& row, std::vector<float>& logits) {
                                                          .numeric_class = row.numeric_class};
   }
   state_hash_.row(row, end);
-  if (!row.wants_logits) return;
+  last_drawn_.erase(row.request);
+  if (row.draw) {
+    step.drawn.push_back(draw(*row.draw, history_of(row)));
+    last_drawn_[row.request] = step.drawn.back();
+  } else if (row.wants_logits) {
+    const std::vector<float> made = fake_logits(history_of(row), options_.vocab);
+    step.logits.insert(step.logits.end(), made.begin(), made.end());
+  }
+}
+
+plan::TokenId FakeRunner::draw(const plan::Draw& draw, std::span<const FakePosition> history) {
+  const gen::Sampling sampling{.temperature = draw.temperature,
+                               .top_p = draw.top_p,
+                               .top_k = draw.top_k,
+                               .min_p = draw.min_p,
+                               .seed = draw.seed,
+                               .choice = draw.choice};
+  const std::vector<float> logits = fake_logits(history, options_.vocab);
+  const std::vector<plan::TokenId> tokens(history.size());  // only their number counts
+  const auto token = sampler_.draw({.logits = logits, .history = tokens, .sampling = sampling});
+  return token ? token->id : -1;
+}
+
+/// What the row's pages hold, however it came there.
+std::vector<FakePosition> FakeRunner::history_of(const plan::Row& row) {
+  const uint32_t size = options_.page_tokens;
+  const auto end = row.start + static_cast<uint32_t>(row.tokens.size());
   std::vector<FakePosition> history(end);
   for (uint32_t position = 0; position < end; ++position) {
     const Slot& at = slot(row.pages[position / size], position % size);
@@ -109,8 +148,7 @@ void FakeRunner::run_row(const plan::Row& row, std::vector<float>& logits) {
         .token = intact ? at.token : -1 - static_cast<int32_t>(at.position),
         .numeric_class = options_.classes_matter ? at.numeric_class : plan::NumericClass::kChunk};
   }
-  const std::vector<float> made = fake_logits(history, options_.vocab);
-  logits.insert(logits.end(), made.begin(), made.end());
+  return history;
 }
 
 void FakeRunner::die_if_asked(const plan::StepPlan& plan) const {
@@ -141,8 +179,8 @@ Status FakeRunner::issue(const plan::StepPlan& plan) {
     for (uint32_t i = 0; i < options_.page_tokens; ++i) slot(copy.to, i) = slot(copy.from, i);
     state_hash_.copy(copy);
   }
-  Issued step{.plan = plan, .logits = {}, .state_hash = 0, .ready = {}};
-  for (const plan::Row& row : plan.rows) run_row(row, step.logits);
+  Issued step{.plan = plan, .logits = {}, .drawn = {}, .state_hash = 0, .ready = {}};
+  for (const plan::Row& row : plan.rows) run_row(row, step);
   step.state_hash = state_hash_.end();
   tokens_ += token_count(plan);
   if (!options_.pass_time) {
@@ -175,13 +213,17 @@ Result<StepResult> FakeRunner::complete() {
   Issued step = std::move(issued_.front());
   issued_.pop_front();
   logits_ = std::move(step.logits);
+  drawn_ = std::move(step.drawn);
   ++steps_;
-  return StepResult{
-      .sequence = step.plan.sequence, .logits = logits_, .state_hash = step.state_hash};
+  return StepResult{.sequence = step.plan.sequence,
+                    .logits = logits_,
+                    .drawn = drawn_,
+                    .state_hash = step.state_hash};
 }
 
 Status FakeRunner::reset(uint32_t epoch) {
   issued_.clear();
+  last_drawn_.clear();
   slots_.assign(slots_.size(), Slot{});
   epoch_ = epoch;
   next_sequence_ = 0;

@@ -10,11 +10,13 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
 #include "engine/runner.h"
 #include "plan/state_hash.h"
+#include "sample/sampler.h"
 
 namespace tandem::engine {
 
@@ -38,6 +40,7 @@ struct FakeOptions {
   uint32_t page_tokens = 16;
   uint32_t pages = 1024;
   uint32_t depth = 1;
+  bool draws = false;  // as a device that runs while the host goes on; wants a depth above 1
   std::chrono::microseconds step_delay{0};
   std::chrono::microseconds token_delay{0};  // added for each new token of a step
   bool classes_matter = false;               // logits depend on the numeric class of each position
@@ -82,13 +85,17 @@ class FakeRunner final : public Runner {
   struct Issued {
     plan::StepPlan plan;
     std::vector<float> logits;
+    std::vector<plan::TokenId> drawn;
     uint64_t state_hash = 0;
     TimePoint ready;
   };
 
   Status check(const plan::StepPlan& plan) const;
   Status check_row(const plan::Row& row) const;
-  void run_row(const plan::Row& row, std::vector<float>& logits);
+  Status check_output(const plan::Row& row) const;
+  void run_row(plan::Row row, Issued& step);
+  std::vector<FakePosition> history_of(const plan::Row& row);
+  plan::TokenId draw(const plan::Draw& draw, std::span<const FakePosition> history);
   void die_if_asked(const plan::StepPlan& plan) const;
   Duration delay(const plan::StepPlan& plan) const;
   bool wait_until(TimePoint ready);
@@ -97,7 +104,10 @@ class FakeRunner final : public Runner {
   const FakeOptions options_;
   std::vector<Slot> slots_;  // [pages, page_tokens]
   std::deque<Issued> issued_;
-  std::vector<float> logits_;  // of the last completed step
+  std::vector<float> logits_;         // of the last completed step
+  std::vector<plan::TokenId> drawn_;  // the same
+  std::unordered_map<plan::RequestId, plan::TokenId> last_drawn_;
+  sample::Sampler sampler_;
   uint32_t epoch_ = 0;
   uint64_t next_sequence_ = 0;
   plan::StateHash state_hash_;

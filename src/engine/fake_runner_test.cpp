@@ -160,3 +160,61 @@ TEST_CASE("fake runner: delays go to the hook that keeps virtual time") {
   run(runner, {.rows = {{.request = 1, .tokens = {1, 2}, .pages = {0}}}});
   CHECK(clock.now() == TimePoint{} + std::chrono::milliseconds(7));
 }
+
+TEST_CASE("fake runner: it draws as the host would, and a row goes on with what was drawn") {
+  FakeRunner runner({.page_tokens = 4, .pages = 8, .depth = 2, .draws = true});
+  const plan::Draw draw{.temperature = 0.7F, .top_k = 30, .seed = 11};
+  StepPlan first{.rows = {{.request = 1, .tokens = {5, 9, 200}, .pages = {3, 1}, .draw = draw}}};
+  StepPlan next = first;
+  next.sequence = 1;
+  next.rows[0].start = 3;
+  next.rows[0].tokens = {plan::kDrawn};
+  next.rows[0].numeric_class = NumericClass::kStep;
+  REQUIRE(runner.issue(first));
+  REQUIRE(runner.issue(next));
+  std::vector<plan::TokenId> history{5, 9, 200};
+  sample::Sampler sampler;
+  for (int step = 0; step < 2; ++step) {
+    const auto result = runner.complete();
+    REQUIRE(result);
+    REQUIRE(result->drawn.size() == 1);
+    const auto logits = fake_logits(history);
+    const auto expected =
+        sampler.draw({.logits = logits,
+                      .history = history,
+                      .sampling = {.temperature = 0.7F, .top_k = 30, .seed = 11}});
+    CHECK(result->drawn[0] == expected->id);
+    history.push_back(expected->id);
+  }
+}
+
+TEST_CASE("fake runner: draws that do not fit are refused") {
+  const StepPlan draws{.rows = {{.request = 1, .tokens = {1}, .pages = {0}, .draw = plan::Draw{}}}};
+  CHECK_FALSE(FakeRunner({}).issue(draws));
+  FakeRunner runner({.depth = 2, .draws = true});
+  StepPlan plan = draws;
+  plan.rows[0].wants_logits = true;
+  CHECK_FALSE(runner.issue(plan));
+  plan = draws, plan.rows[0].tokens = {plan::kDrawn};
+  CHECK_FALSE(runner.issue(plan));  // nothing was drawn before
+  CHECK(runner.issue(draws));
+}
+
+TEST_CASE("fake runner: the state hash tells where a token was drawn otherwise") {
+  const FakeOptions options{.page_tokens = 4, .pages = 8, .depth = 2, .draws = true};
+  FakeRunner whole(options), broken(options);
+  const auto step = [](FakeRunner& runner, uint64_t sequence) {
+    StepPlan plan{.sequence = sequence,
+                  .rows = {{.request = 1,
+                            .start = static_cast<uint32_t>(sequence),
+                            .tokens = {sequence == 0 ? 7 : plan::kDrawn},
+                            .pages = {3},
+                            .draw = plan::Draw{}}}};
+    REQUIRE(runner.issue(plan));
+    return runner.complete()->state_hash;
+  };
+  CHECK(step(whole, 0) == step(broken, 0));
+  broken.corrupt(3, 0, 8);
+  CHECK(step(whole, 1) == step(broken, 1));  // the same row ran, but draws another token
+  CHECK(step(whole, 2) != step(broken, 2));
+}

@@ -17,6 +17,9 @@ struct StepResult {
   /// [rows that want logits, vocab] float32, in the order of the plan's rows; valid until the next
   /// complete() or reset().
   std::span<const float> logits;
+  /// [rows that draw], in the order of the plan's rows; -1 for a row without a usable logit. Valid
+  /// as long.
+  std::span<const plan::TokenId> drawn = {};
   /// Chained over all steps of the epoch: equal on every rank that executed the same plans
   /// (plan/state_hash.h).
   uint64_t state_hash = 0;
@@ -28,7 +31,12 @@ struct RunnerInfo {
   uint32_t max_context = 0;  // tokens a request may have, prompt and answer
   uint32_t page_tokens = 0;  // positions a page holds
   uint32_t pages = 0;        // pages in the pool, equal on every rank
-  uint32_t depth = 1;        // steps that may be in flight: above 1 for pipelines
+  /// Steps that may be in flight: above 1 for pipelines, and for devices that run while the host
+  /// goes on.
+  uint32_t depth = 1;
+  /// Rows may say how to draw (plan::Draw), and a row may go on with a token that is not known
+  /// (plan::kDrawn): its request's row must be among the last `depth` steps.
+  bool draws = false;
 };
 
 /// One engine thread calls everything but abort(). Calls alternate freely, but never more than
@@ -39,7 +47,8 @@ class Runner {
 
   virtual RunnerInfo info() const = 0;
 
-  /// Starts a step. Returns as soon as it may; errors: kPeerLost, kInvalid (plan does not fit).
+  /// Starts a step. Returns as soon as it may; errors: kPeerLost, kInvalid (plan does not fit),
+  /// kInternal (then every issued step is void).
   virtual Status issue(const plan::StepPlan& plan) = 0;
 
   /// Finishes the oldest issued step. After an error (kPeerLost, kDeadline, kInternal, kCorrupt for

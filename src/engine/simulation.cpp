@@ -48,6 +48,8 @@ class Simulation::Watch final : public Runner {
     const bool is_chunk = row.numeric_class == plan::NumericClass::kChunk;
     if (client.ends > 0) simulation_.fail("a row of an ended request");
     if (is_chunk != (row.start < prompt)) simulation_.fail("a row of the wrong class");
+    if (end >= uint64_t{prompt} + client.request.max_tokens) simulation_.fail("a row past the end");
+    simulation_.rows_ahead_ += row.tokens[0] == plan::kDrawn;
     if (!is_chunk) return;
     if (end > prompt) simulation_.fail("a chunk beyond its prompt");
     if (end < prompt && end % info().page_tokens != 0) simulation_.fail("a chunk ends in a page");
@@ -67,7 +69,8 @@ Simulation::Simulation(const SimulationOptions& options)
                    .max_context = max_context_,
                    .page_tokens = page_tokens,
                    .pages = least_pages * pick(1, 6) + pick(0, 5),
-                   .depth = pick(1, 4),
+                   .depth = pick(options.draws ? 2 : 1, 4),
+                   .draws = options.draws,
                    .step_delay = std::chrono::microseconds(500),
                    .token_delay = std::chrono::microseconds(20),
                    .classes_matter = options.strict_classes};
@@ -125,6 +128,7 @@ gen::Request Simulation::random_request(gen::RequestId id) {
     request.sampling.seed = random_();
     request.sampling.choice = pick(0, 2);
     if (pick(0, 1) == 0) request.sampling.top_p = 0.9F;
+    if (options_.draws && pick(0, 1) == 0) request.sampling.top_k = pick(1, 10);
   }
   if (pick(0, 3) == 0) request.sampling.frequency = {.value = 0.3F, .context = pick(0, 20)};
   for (uint32_t stops = pick(0, 3); stops > 0; --stops) {

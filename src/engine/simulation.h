@@ -20,6 +20,7 @@ struct SimulationOptions {
   uint32_t requests = 100;
   bool faults = false;
   bool strict_classes = false;
+  bool draws = false;  // the runner draws, two to four steps in flight
 };
 
 /// Runs one world to its end. Empty when everything held, else what did not.
@@ -33,6 +34,8 @@ class Simulation {
   uint64_t pauses() const { return pauses_; }
   uint64_t faults() const { return faults_; }
   uint64_t reused_tokens() const { return reused_; }
+  /// Rows that were planned before the token that they begin with was known.
+  uint64_t rows_ahead() const { return rows_ahead_; }
 
  private:
   class Watch;
@@ -78,6 +81,7 @@ class Simulation {
   uint64_t pauses_ = 0;
   uint64_t faults_ = 0;
   uint64_t reused_ = 0;
+  uint64_t rows_ahead_ = 0;
   std::string failure_;
 };
 

@@ -11,6 +11,7 @@ struct Totals {
   uint64_t pauses = 0;
   uint64_t faults = 0;
   uint64_t reused = 0;
+  uint64_t ahead = 0;
 };
 
 Totals run_worlds(SimulationOptions options, uint64_t first, uint64_t count) {
@@ -23,6 +24,7 @@ Totals run_worlds(SimulationOptions options, uint64_t first, uint64_t count) {
     totals.pauses += simulation.pauses();
     totals.faults += simulation.faults();
     totals.reused += simulation.reused_tokens();
+    totals.ahead += simulation.rows_ahead();
   }
   return totals;
 }
@@ -44,4 +46,20 @@ TEST_CASE("simulation: with strict classes every position is computed as a cold 
   const Totals totals = run_worlds({.faults = true, .strict_classes = true}, 2000, 80);
   CHECK(totals.pauses > 50);
   CHECK(totals.reused > 2000);
+}
+
+TEST_CASE("simulation: answers are the same when steps are issued before their tokens are known") {
+  const Totals totals = run_worlds({.draws = true}, 3000, 120);
+  CHECK(totals.ahead > 10000);
+  CHECK(totals.pauses > 100);
+  CHECK(totals.reused > 10000);
+}
+
+TEST_CASE("simulation: steps that ran ahead survive rank deaths, in strict classes too") {
+  for (const bool is_strict : {false, true}) {
+    const Totals totals =
+        run_worlds({.faults = true, .strict_classes = is_strict, .draws = true}, 4000, 80);
+    CHECK(totals.faults > 100);
+    CHECK(totals.ahead > 5000);
+  }
 }

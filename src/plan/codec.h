@@ -25,10 +25,14 @@ inline constexpr uint8_t kLastEnumerator<NumericClass> = 1;
 
 void fields(auto& archive, IsOf<PageCopy> auto& copy) { archive(copy.from, copy.to); }
 
+void fields(auto& archive, IsOf<Draw> auto& draw) {
+  archive(draw.temperature, draw.top_p, draw.top_k, draw.min_p, draw.seed, draw.choice);
+}
+
 void fields(auto& archive, IsOf<Row> auto& row) {
   archive(row.request, row.numeric_class, row.start, row.tokens);
   archive.page_table(row.pages);
-  archive(row.wants_logits);
+  archive(row.wants_logits, row.draw);
 }
 
 void fields(auto& archive, IsOf<StepPlan> auto& plan) {

@@ -25,6 +25,13 @@ StepPlan random_plan(std::mt19937_64& random) {
       auto page = static_cast<PageId>(random());
       for (size_t p = some(6); p > 0; --p) row.pages.push_back(page++);
     }
+    if (some(1) == 1) {
+      row.draw = Draw{.temperature = static_cast<float>(some(100)) / 50,
+                      .top_p = static_cast<float>(some(100)) / 100,
+                      .top_k = static_cast<uint32_t>(random()),
+                      .seed = random(),
+                      .choice = static_cast<uint32_t>(some(3))};
+    }
     plan.rows.push_back(std::move(row));
   }
   return plan;
@@ -85,7 +92,7 @@ TEST_CASE("plan codec: a short plan cannot name more pages than the bound") {
   const uint32_t one = 1;
   writer(kFormatVersion, uint32_t{1}, uint64_t{0}, uint32_t{0}, one);         // one row
   writer(uint64_t{1}, NumericClass::kStep, uint32_t{0}, std::vector<int>{});  // no tokens
-  writer(one, uint32_t{0}, uint32_t{0xffffffff}, false);                      // one run of 4 G
+  writer(one, uint32_t{0}, uint32_t{0xffffffff}, false, false);               // one run of 4 G
   const auto refused = decode_plan(writer.bytes());
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kCorrupt);

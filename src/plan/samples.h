@@ -22,7 +22,18 @@ inline StepPlan plan() {
                     .start = 30,
                     .tokens = {-1, 2147483647},
                     .pages = {4294967295U, 0},
-                    .wants_logits = true}}};
+                    .wants_logits = true},
+                   {.request = 13,
+                    .numeric_class = NumericClass::kStep,
+                    .start = 40,
+                    .tokens = {kDrawn},
+                    .pages = {8, 10, 11, 12, 13},
+                    .draw = Draw{.temperature = 0.75F,
+                                 .top_p = 0.5F,
+                                 .top_k = 40,
+                                 .min_p = 0.125F,
+                                 .seed = 0x123456789abcdef0U,
+                                 .choice = 1}}}};
 }
 
 inline gen::Request request() {
@@ -60,7 +71,7 @@ inline std::vector<gen::Event> events() {
 inline std::vector<Frame> frames() {
   const Error error{ErrorCode::kPeerLost, "rank 1 closed its link"};
   return {
-      Hello{.protocol = 1,
+      Hello{.protocol = 2,
             .build = "0.1.0",
             .instance = "a",
             .rank = 1,

@@ -17,12 +17,13 @@ class StateHash {
 
   void begin(uint64_t sequence);
   void copy(const PageCopy& copy);
-  /// `length` is the number of positions the request's keys and values cover after the row.
+  /// The row as it ran: with the token that was drawn in the place of kDrawn. `length` is the
+  /// number of positions the request's keys and values cover after the row.
   void row(const Row& row, uint32_t length);
   /// Ends the step and returns the chain's value.
   uint64_t end();
 
-  /// The whole step when it was executed as planned.
+  /// The whole step when it was executed as planned, and nothing in it is kDrawn.
   uint64_t step(const StepPlan& plan);
 
   uint64_t value() const { return value_; }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "gen/request.h"
@@ -19,16 +20,39 @@ enum class NumericClass : uint8_t {
   kStep,   // generated positions, also when a resume recomputes many at once
 };
 
+/// A token id in a row: the one that the request's row before drew, which rank 0 does not know yet.
+/// Such a row has no other token, and its step is issued while the one that draws is in flight.
+inline constexpr TokenId kDrawn = -1;
+
+/// How a device draws a token from a row's logits: what sample/sampler.h needs besides them, for a
+/// token at position start + tokens.size(). Random numbers are keyed by (seed, choice, position).
+struct Draw {
+  float temperature = 0;
+  float top_p = 1;
+  uint32_t top_k = 0;
+  float min_p = 0;
+  uint64_t seed = 0;
+  uint32_t choice = 0;
+
+  bool operator==(const Draw&) const = default;
+};
+
+/// How a device may draw this request's tokens, or none when the host must: for penalties, bias,
+/// xtc, logprobs and stop ids that are banned at first. Depends on nothing but the request's
+/// settings, so that a request is drawn in one place for its whole life, resumed or not.
+std::optional<Draw> draw_of(const gen::Request& request);
+
 /// A run of new tokens of one request: a decode token, a prefill chunk or a recomputed answer.
 /// A row never mixes classes; two rows of one plan never belong to one request.
 struct Row {
   RequestId request = 0;
   NumericClass numeric_class = NumericClass::kChunk;
   uint32_t start = 0;                // position of tokens[0]
-  std::vector<TokenId> tokens = {};  // at least one
+  std::vector<TokenId> tokens = {};  // at least one, known; or kDrawn alone
   /// The request's page table: covers positions [0, start + tokens.size()).
   std::vector<PageId> pages = {};
-  bool wants_logits = false;  // logits of the last token are needed
+  bool wants_logits = false;      // logits of the last token are needed
+  std::optional<Draw> draw = {};  // or the token drawn from them
 
   bool operator==(const Row&) const = default;
 };

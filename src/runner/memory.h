@@ -19,6 +19,7 @@ struct MemoryAssumptions {
   uint32_t page_tokens = 32;
   uint32_t step_tokens = 512;  // of the largest step
   uint32_t element_bytes = 4;  // of activations, keys and values
+  uint32_t logit_copies = 1;   // of a step's logits at once
 };
 
 /// Errors: kCorrupt from the header.

@@ -1,14 +1,22 @@
 #include "runner/model_runner.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
+#include <utility>
 
 namespace tandem::runner {
 namespace {
 
+constexpr uint32_t kCopiesToDraw = 8;                   // sorted, summed, masked, of two steps
 constexpr uint64_t kMostPositions = uint64_t{1} << 22;  // slots fit 32 bits with much room
 
 Error invalid(std::string message) { return {ErrorCode::kInvalid, "plan: " + std::move(message)}; }
+
+/// Whether a rank alone draws on the device and runs ahead.
+bool overlaps(const ModelOptions& o) {
+  return o.overlap && o.ranks == 1 && o.path == tensor::Path::kPlain;
+}
 
 /// Pages that every rank can hold, or the configured number.
 Result<uint32_t> pages_of(const format::Checkpoint& checkpoint,
@@ -20,8 +28,11 @@ Result<uint32_t> pages_of(const format::Checkpoint& checkpoint,
       static_cast<uint32_t>(o.path == tensor::Path::kFast ? 4 : tensor::mx::size_of(o.dtype));
   std::vector<MemoryNeed> needs;
   for (const topology::Part& part : parts) {
-    const auto need =
-        estimate(checkpoint, config, part, {o.page_tokens, o.max_step_tokens, element});
+    const auto need = estimate(checkpoint, config, part,
+                               {.page_tokens = o.page_tokens,
+                                .step_tokens = o.max_step_tokens,
+                                .element_bytes = element,
+                                .logit_copies = overlaps(o) ? kCopiesToDraw : 1});
     if (!need) return need.error();
     needs.push_back(*need);
   }
@@ -44,8 +55,20 @@ tensor::Step make_step(const plan::StepPlan& plan, uint32_t page_tokens, tensor:
     rows.push_back({.start = row.start,
                     .tokens = row.tokens,
                     .pages = row.pages,
-                    .logits = row.wants_logits ? wanted : tensor::Wanted::kNone});
+                    .logits = row.draw           ? tensor::Wanted::kLast
+                              : row.wants_logits ? wanted
+                                                 : tensor::Wanted::kNone});
   return {std::move(rows), page_tokens};
+}
+
+/// Pages that are copied, and where to.
+std::pair<std::vector<uint32_t>, std::vector<uint32_t>> copies_of(const plan::StepPlan& plan) {
+  std::vector<uint32_t> from, to;
+  for (const plan::PageCopy& copy : plan.copies) {
+    from.push_back(copy.from);
+    to.push_back(copy.to);
+  }
+  return {std::move(from), std::move(to)};
 }
 
 }  // namespace
@@ -88,6 +111,8 @@ ModelRunner::ModelRunner(ModelOptions options,
            .page_tokens = options_.page_tokens,
            .pages = pages,
            .depth = options_.split == topology::Split::kPipeline ? options_.ranks : 1};
+  info_.draws = overlaps(options_);
+  if (info_.draws) info_.depth = 2;
 }
 
 void ModelRunner::set_transport(std::unique_ptr<comm::Transport> transport) {
@@ -109,9 +134,15 @@ Status ModelRunner::issue(const plan::StepPlan& plan) {
   const Status fits = check(plan);
   if (!fits) return fits;
   ++next_sequence_;
-  issued_.push_back({.plan = plan, .outcome = std::nullopt});
+  issued_.push_back({.plan = plan});
   if (works_ahead()) issued_.back().outcome = run(plan);
-  return {};
+  if (!info_.draws) return {};
+  Status launched = launch(issued_.back());
+  if (!launched) {
+    is_void_ = true;
+    issued_.clear();
+  }
+  return launched;
 }
 
 Result<engine::StepResult> ModelRunner::complete() {
@@ -120,31 +151,95 @@ Result<engine::StepResult> ModelRunner::complete() {
   if (issued_.empty()) return Error{ErrorCode::kInvalid, "no step was issued"};
   Issued step = std::move(issued_.front());
   issued_.pop_front();
-  if (!step.outcome) step.outcome = run(step.plan);
-  if (!*step.outcome) {
+  const Status outcome = finish(step);
+  if (!outcome || aborted_) {
     is_void_ = true;
     issued_.clear();
-    return aborted_ ? Error{ErrorCode::kPeerLost, "aborted"} : step.outcome->error();
+    return aborted_ ? Error{ErrorCode::kPeerLost, "aborted"} : outcome.error();
   }
-  return engine::StepResult{.sequence = step.plan.sequence,
+  const uint64_t sequence = step.plan.sequence;
+  return engine::StepResult{.sequence = sequence,
                             .logits = stage_->logits(),
-                            .state_hash = hash_.step(step.plan)};
+                            .drawn = stage_->drawn(),
+                            .state_hash = hash(std::move(step.plan))};
+}
+
+/// Of the step as it ran, with the tokens that were drawn in the place of kDrawn.
+uint64_t ModelRunner::hash(plan::StepPlan plan) {
+  const auto before = std::exchange(known_, {});
+  size_t at = 0;
+  for (plan::Row& row : plan.rows) {
+    if (row.tokens[0] == plan::kDrawn) row.tokens[0] = std::max(0, before.at(row.request));
+    if (row.draw) known_[row.request] = stage_->drawn()[at++];
+  }
+  return hash_.step(plan);
+}
+
+Status ModelRunner::finish(Issued& step) {
+  if (step.launch) return stage_->land(*step.launch);
+  return step.outcome ? *step.outcome : run(step.plan);
 }
 
 Status ModelRunner::run(const plan::StepPlan& plan) {
-  std::vector<uint32_t> from, to;
-  for (const plan::PageCopy& copy : plan.copies) {
-    from.push_back(copy.from);
-    to.push_back(copy.to);
-  }
-  const tensor::Step step =
-      make_step(plan, options_.page_tokens,
-                options_.all_logits ? tensor::Wanted::kAll : tensor::Wanted::kLast);
+  const auto [from, to] = copies_of(plan);
+  const tensor::Step step = make_step(plan, options_.page_tokens, wanted());
   return stage_->run(step, from, to);
 }
 
+Status ModelRunner::launch(Issued& step) {
+  tensor::Step made = make_step(step.plan, options_.page_tokens, wanted());
+  std::vector<uint32_t> to_host;
+  std::vector<DrawRow> draws;
+  std::vector<plan::RequestId> drawing;
+  uint32_t output = 0;
+  for (const plan::Row& row : step.plan.rows) {
+    const auto tokens = static_cast<uint32_t>(row.tokens.size());
+    if (row.draw) {
+      draws.push_back({.draw = *row.draw, .row = output++, .position = row.start + tokens});
+      drawing.push_back(row.request);
+    } else if (row.wants_logits) {
+      for (uint32_t i = wanted() == tensor::Wanted::kAll ? tokens : 1; i > 0; --i)
+        to_host.push_back(output++);
+    }
+  }
+  go_on(made, step.plan);
+  const auto [from, to] = copies_of(step.plan);
+  auto launched = stage_->launch(std::move(made), from, to, to_host, draws);
+  if (!launched) return launched.error();
+  step.launch = *std::move(launched);
+  last_drawn_ = step.launch->drawn;
+  drew_last_.clear();
+  for (size_t i = 0; i < drawing.size(); ++i) drew_last_[drawing[i]] = last_drawn_->place[i];
+  return {};
+}
+
+/// Lets rows that go on take their ids from where the step before drew them.
+void ModelRunner::go_on(tensor::Step& step, const plan::StepPlan& plan) const {
+  const auto tokens = static_cast<int32_t>(step.tokens());
+  std::vector<int32_t> from(step.tokens());  // of known ids, then drawn ones
+  std::iota(from.begin(), from.end(), 0);
+  size_t at = 0;
+  bool any = false;
+  for (const plan::Row& row : plan.rows) {
+    if (goes_on(row)) {
+      from[at] = tokens + static_cast<int32_t>(drew_last_.at(row.request));
+      any = true;
+    }
+    at += row.tokens.size();
+  }
+  if (!any) return;
+  const tensor::array known(step.ids().begin(), {tokens}, tensor::mx::int32);
+  step.set_id_array(tensor::mx::take(tensor::mx::concatenate({known, last_drawn_->next}),
+                                     tensor::array(from.begin(), {tokens})));
+}
+
 Status ModelRunner::reset(uint32_t epoch) {
+  for (Issued& step : issued_)
+    if (step.launch) (void)stage_->land(*step.launch);  // nothing of it may show up later
   issued_.clear();
+  last_drawn_.reset();
+  drew_last_.clear();
+  known_.clear();
   stage_->reset();
   epoch_ = epoch;
   next_sequence_ = 0;
@@ -191,10 +286,25 @@ Status ModelRunner::check_row(const plan::Row& row) const {
                                row.pages.size(), length));
   for (const plan::PageId page : row.pages)
     if (page >= info_.pages) return invalid(fmt::format("page {} of {}", page, info_.pages));
+  if (Status fits = check_output(row); !fits || goes_on(row)) return fits;
   for (const plan::TokenId token : row.tokens)
     if (token < 0 || static_cast<uint32_t>(token) >= info_.vocab)
       return invalid(fmt::format("token {} of {}", token, info_.vocab));
   return {};
+}
+
+Status ModelRunner::check_output(const plan::Row& row) const {
+  if (!row.draw) return {};
+  if (!info_.draws) return invalid("this runner does not draw");
+  if (row.wants_logits)
+    return invalid(fmt::format("request {} draws, and wants logits too", row.request));
+  return {};
+}
+
+/// The step before drew the row's token.
+bool ModelRunner::goes_on(const plan::Row& row) const {
+  return row.tokens.size() == 1 && row.tokens[0] == plan::kDrawn &&
+         drew_last_.contains(row.request);
 }
 
 }  // namespace tandem::runner

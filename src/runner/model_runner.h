@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <unordered_map>
 
 #include "engine/runner.h"
 #include "plan/state_hash.h"
@@ -32,15 +33,19 @@ struct ModelOptions {
   uint32_t max_context = 0;        // 0: the model's own
   uint32_t max_step_tokens = 512;  // the largest step, for the workspace
 
+  /// On the plain path a rank alone draws tokens on the device and has two steps in flight. Off: it
+  /// runs a step in complete(), and the host draws.
+  bool overlap = true;
   /// complete() gives logits of every token of a row that wants them, not only of its last.
   bool all_logits = false;
   /// See StageOptions.
   std::function<void()> before_layers = {};
 };
 
-/// The local Runner of every rank. A lone rank and ranks of a tensor split run a step in
-/// complete(); stages of a pipeline but the last run it in issue(), so that they work ahead while
-/// rank 0 finishes older steps.
+/// The local Runner of every rank. A lone rank on the plain path hands a step to the device in
+/// issue() and waits for it in complete(). A lone rank on the CPU's fast path and ranks of a tensor
+/// split run it in complete(); stages of a pipeline but the last run it in issue(), so that they
+/// work ahead while rank 0 finishes older steps.
 class ModelRunner final : public engine::Runner {
  public:
   /// Errors: what the checkpoint or the split does not allow; kTooLarge when the model does not fit
@@ -72,7 +77,8 @@ class ModelRunner final : public engine::Runner {
  private:
   struct Issued {
     plan::StepPlan plan;
-    std::optional<Status> outcome;  // set when it has run
+    std::optional<Status> outcome = {};  // set when it has run
+    std::optional<Launch> launch = {};   // set when the device has it
   };
 
   ModelRunner(ModelOptions options,
@@ -82,7 +88,16 @@ class ModelRunner final : public engine::Runner {
 
   Status check(const plan::StepPlan& plan) const;
   Status check_row(const plan::Row& row) const;
+  Status check_output(const plan::Row& row) const;
+  bool goes_on(const plan::Row& row) const;
   Status run(const plan::StepPlan& plan);
+  Status launch(Issued& step);
+  Status finish(Issued& step);
+  uint64_t hash(plan::StepPlan plan);
+  void go_on(tensor::Step& step, const plan::StepPlan& plan) const;
+  tensor::Wanted wanted() const {
+    return options_.all_logits ? tensor::Wanted::kAll : tensor::Wanted::kLast;
+  }
   bool works_ahead() const;
 
   const ModelOptions options_;
@@ -93,6 +108,9 @@ class ModelRunner final : public engine::Runner {
   uint32_t epoch_ = 0;
   uint64_t next_sequence_ = 0;
   std::deque<Issued> issued_;
+  std::optional<Drawn> last_drawn_;                           // by the step issued last
+  std::unordered_map<plan::RequestId, uint32_t> drew_last_;   // where in last_drawn_
+  std::unordered_map<plan::RequestId, plan::TokenId> known_;  // drawn by the step completed last
   plan::StateHash hash_;
   bool is_void_ = false;  // a step failed: only reset() helps
 

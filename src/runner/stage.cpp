@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "tensor/evaluator.h"
+#include "tensor/gather.h"
 
 namespace tandem::runner {
 
@@ -13,6 +14,10 @@ namespace {
 
 void check(const Status& status) {
   if (!status) throw tensor::CommFailure(status.error());
+}
+
+Error step_failed(const std::exception& failure) {
+  return {ErrorCode::kInternal, fmt::format("the step failed: {}", failure.what())};
 }
 
 tensor::Context make_context(const topology::Part& part, const StageOptions& o) {
@@ -99,7 +104,61 @@ Status Stage::run(const tensor::Step& step,
   } catch (const tensor::CommFailure& failure) {
     return failure.error();
   } catch (const std::exception& failure) {
-    return Error{ErrorCode::kInternal, fmt::format("the step failed: {}", failure.what())};
+    return step_failed(failure);
+  }
+}
+
+Result<Launch> Stage::launch(tensor::Step step,
+                             std::span<const uint32_t> from,
+                             std::span<const uint32_t> to,
+                             const std::vector<uint32_t>& to_host,
+                             const std::vector<DrawRow>& draws) {
+  try {
+    Launch out{.step = std::move(step)};
+    cache_->copy(from, to);
+    if (out.step.tokens() > 0) build(out, to_host, draws);
+    std::vector<array> all = cache_->orders();
+    if (out.last.empty()) out.last = all;
+    all.insert(all.end(), out.last.begin(), out.last.end());
+    mx::async_eval(std::move(all));
+    return out;
+  } catch (const std::exception& failure) {
+    return step_failed(failure);
+  }
+}
+
+void Stage::build(Launch& out,
+                  const std::vector<uint32_t>& to_host,
+                  const std::vector<DrawRow>& draws) {
+  const array x = input(out.step);
+  if (before_layers_) before_layers_();
+  const array hidden = decoder_->run_layers(x, *cache_, out.step);
+  if (out.step.outputs().empty()) {
+    out.last = {hidden};
+    return;
+  }
+  const array logits = decoder_->logits(hidden, out.step);
+  if (!draws.empty()) {
+    out.drawn = draw(logits, draws);
+    out.last = {out.drawn->ids, out.drawn->next};
+  }
+  if (to_host.empty()) return;
+  out.logits = draws.empty() ? logits : tensor::take_rows(context_, logits, to_host);
+  out.last.push_back(*out.logits);
+}
+
+Status Stage::land(Launch& launch) {
+  logits_.clear();
+  drawn_.clear();
+  try {
+    for (array& each : launch.last) each.eval();
+    if (launch.logits) keep_logits(*launch.logits);
+    if (!launch.drawn) return {};
+    const int32_t* ids = launch.drawn->ids.data<int32_t>();
+    for (const uint32_t at : launch.drawn->place) drawn_.push_back(ids[at]);
+    return {};
+  } catch (const std::exception& failure) {
+    return step_failed(failure);
   }
 }
 

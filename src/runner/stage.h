@@ -4,11 +4,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "comm/transport.h"
 #include "model/decoder.h"
+#include "runner/draw.h"
 #include "tensor/device.h"
 
 namespace tandem::runner {
@@ -24,6 +26,14 @@ struct StageOptions {
   uint32_t pages = 64;
   /// Called in each step when its input is there, before its layers run; tests delay a stage here.
   std::function<void()> before_layers = {};
+};
+
+/// A step that the device was given, and what it will give back.
+struct Launch {
+  tensor::Step step;
+  std::optional<tensor::array> logits = {};  // [rows for the host, vocab]
+  std::optional<Drawn> drawn = {};
+  std::vector<tensor::array> last = {};  // evaluated when the step is over
 };
 
 /// Engine thread, but where said otherwise.
@@ -50,8 +60,23 @@ class Stage {
              std::span<const uint32_t> from,
              std::span<const uint32_t> to);
 
+  /// A step as run() has it, for a rank alone on the plain path: builds its graph, hands it to the
+  /// device and returns while that works (MLX's CPU blocks for most of it). Of the tokens that want
+  /// logits, rows `to_host` go to the host and `draws` are drawn from. Errors: kInternal from MLX.
+  Result<Launch> launch(tensor::Step step,
+                        std::span<const uint32_t> from,
+                        std::span<const uint32_t> to,
+                        const std::vector<uint32_t>& to_host,
+                        const std::vector<DrawRow>& draws);
+
+  /// Waits until a launched step is over; then logits() and drawn() are its. Steps end in the order
+  /// of their launches. Errors: kInternal from MLX, also of an earlier step.
+  Status land(Launch& launch);
+
   /// Of the last run on rank 0: [tokens that wanted logits, vocab].
   std::span<const float> logits() const { return logits_; }
+  /// Of the last landing, in the order of its `draws`.
+  std::span<const int32_t> drawn() const { return drawn_; }
 
   const model::Config& config() const { return decoder_->config(); }
   uint64_t weight_bytes() const { return decoder_->weight_bytes(); }
@@ -64,6 +89,7 @@ class Stage {
         const StageOptions& o);
 
   void run_rows(const tensor::Step& step);
+  void build(Launch& out, const std::vector<uint32_t>& to_host, const std::vector<DrawRow>& draws);
   tensor::array input(const tensor::Step& step);
   void finish(const tensor::array& root);
   void send(const tensor::array& hidden);
@@ -77,6 +103,7 @@ class Stage {
   std::function<void()> before_layers_;
   comm::Transport* transport_ = nullptr;
   std::vector<float> logits_;
+  std::vector<int32_t> drawn_;
 };
 
 }  // namespace tandem::runner

@@ -1,7 +1,8 @@
 // Times prefill and decode of a model on one rank: step_bench MODEL [threads] [prompt tokens]
-// [decoded tokens].
+// [decoded tokens] [fast|plain|plain-serial].
 #include <chrono>
 #include <cstdlib>
+#include <string_view>
 
 #include "runner/plans_test.h"
 
@@ -10,11 +11,16 @@ namespace {
 using namespace tandem;
 using Seconds = std::chrono::duration<double>;
 
-double timed(runner::ModelRunner& runner, const plan::StepPlan& plan) {
+/// Keeps as many steps in flight as the runner allows.
+double timed(runner::ModelRunner& runner, const std::vector<plan::StepPlan>& plans) {
   const auto begin = std::chrono::steady_clock::now();
-  TANDEM_CHECK(runner.issue(plan).has_value(), "a plan was refused");
-  const auto result = runner.complete();
-  TANDEM_CHECK(result.has_value(), "{}", result.error().message);
+  size_t issued = 0;
+  for (size_t done = 0; done < plans.size(); ++done) {
+    for (; issued < plans.size() && issued - done < runner.info().depth; ++issued)
+      TANDEM_CHECK(runner.issue(plans[issued]).has_value(), "a plan was refused");
+    const auto result = runner.complete();
+    TANDEM_CHECK(result.has_value(), "{}", result.error().message);
+  }
   return Seconds(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -22,20 +28,27 @@ void report(const char* what, double tokens, double seconds) {
   fmt::print("{}: {:.1f} tok/s ({:.0f} in {:.3f} s)\n", what, tokens / seconds, tokens, seconds);
 }
 
+/// Where the runner draws, rows of an answer go on with the token that the row before drew.
 void run(runner::ModelRunner& runner, size_t prompt, size_t decoded) {
   runner::Pages pool(runner.info().pages, runner.info().page_tokens, 1);
   runner::History history{
       .id = 1, .tokens = runner::random_tokens(prompt + decoded, runner.info().vocab, 1)};
-  double prefill = 0, decode = 0;
-  for (uint64_t sequence = 0; history.done < history.tokens.size(); ++sequence) {
+  std::vector<plan::StepPlan> prefill, decode;
+  while (history.done < history.tokens.size()) {
     const bool is_prefill = history.done < prompt;
-    plan::StepPlan plan{.sequence = sequence};
-    plan.rows.push_back(history.next(is_prefill ? std::min<size_t>(512, prompt - history.done) : 1,
-                                     pool, !is_prefill));
-    (is_prefill ? prefill : decode) += timed(runner, plan);
+    plan::StepPlan plan{.sequence = prefill.size() + decode.size()};
+    plan::Row row = history.next(is_prefill ? std::min<size_t>(512, prompt - history.done) : 1,
+                                 pool, !is_prefill);
+    if (!is_prefill && runner.info().draws) {
+      row.wants_logits = false;
+      row.draw = plan::Draw{};
+      if (!decode.empty()) row.tokens = {plan::kDrawn};
+    }
+    plan.rows.push_back(std::move(row));
+    (is_prefill ? prefill : decode).push_back(std::move(plan));
   }
-  report("prefill", static_cast<double>(prompt), prefill);
-  report("decode", static_cast<double>(decoded), decode);
+  report("prefill", static_cast<double>(prompt), timed(runner, prefill));
+  report("decode", static_cast<double>(decoded), timed(runner, decode));
 }
 
 }  // namespace
@@ -46,10 +59,13 @@ int main(int argc, char** argv) {
   };
   const auto checkpoint = format::open_checkpoint(argc > 1 ? argv[1] : "");
   if (!checkpoint) return fmt::print("{}\n", checkpoint.error().message), 1;
+  const std::string_view path = argc > 5 ? argv[5] : "fast";
   const auto begin = std::chrono::steady_clock::now();
   auto runner = runner::ModelRunner::load(
-      *checkpoint,
-      {.threads = static_cast<uint32_t>(number(2, 2)), .memory_limit = uint64_t{4} << 30});
+      *checkpoint, {.path = path == "fast" ? tensor::Path::kFast : tensor::Path::kPlain,
+                    .threads = static_cast<uint32_t>(number(2, 2)),
+                    .memory_limit = uint64_t{4} << 30,
+                    .overlap = path != "plain-serial"});
   if (!runner) return fmt::print("{}\n", runner.error().message), 1;
   fmt::print("loaded in {:.3f} s, {} MB of weights, {} pages\n",
              Seconds(std::chrono::steady_clock::now() - begin).count(),

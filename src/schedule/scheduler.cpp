@@ -26,6 +26,7 @@ Sequence& Scheduler::add(gen::Request request, TimePoint now) {
   sequence.limit = sequence.prompt + std::min(request.max_tokens, max_length_ - sequence.prompt);
   sequence.tokens = std::move(request.prompt);
   sequence.tokens.insert(sequence.tokens.end(), request.emitted.begin(), request.emitted.end());
+  if (options_.draws) sequence.draw = plan::draw_of(request);
   request.prompt.clear();
   request.emitted.clear();
   sequence.request = std::move(request);
@@ -54,9 +55,9 @@ Sequence* Scheduler::find(gen::RequestId id) {
 }
 
 void Scheduler::append(Sequence& sequence, TokenId token) {
-  TANDEM_CHECK(sequence.awaits_token && sequence.length() < sequence.limit);
-  sequence.awaits_token = false;
+  TANDEM_CHECK(sequence.unknown > 0 && sequence.length() < sequence.limit);
   sequence.tokens.push_back(token);
+  if (--sequence.unknown == 0) sequence.awaits_token = false;
 }
 
 plan::StepPlan* Scheduler::next(TimePoint now) {
@@ -91,16 +92,22 @@ void Scheduler::build() {
     row.request = sequence.request.id;
     row.numeric_class = is_chunk ? plan::NumericClass::kChunk : plan::NumericClass::kStep;
     row.start = at.start;
-    const auto first = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(at.start);
-    row.tokens.assign(first, first + static_cast<std::ptrdiff_t>(at.count));
+    if (at.start < sequence.length()) {
+      const auto first = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(at.start);
+      row.tokens.assign(first, first + static_cast<std::ptrdiff_t>(at.count));
+    } else {
+      row.tokens.assign(1, plan::kDrawn);
+    }
     row.pages.swap(sequence.pages);
-    row.wants_logits = sequence.awaits_token;
+    row.wants_logits = at.samples && !sequence.draw;
+    row.draw = at.samples ? sequence.draw : std::nullopt;
     plan_.rows.push_back(std::move(row));
     if (at.copy) plan_.copies.push_back(*at.copy);
     const bool is_decode = !is_chunk && at.count == 1;
     planned_.push_back({.request = sequence.request.id,
                         .serial = sequence.serial,
-                        .wants_logits = sequence.awaits_token,
+                        .wants_logits = at.samples && !sequence.draw,
+                        .draws = at.samples && sequence.draw.has_value(),
                         .starts = at.starts,
                         .cached_tokens = at.reused,
                         .prefilled = is_decode ? 0 : std::min(end, sequence.prompt)});

@@ -24,6 +24,7 @@ struct SchedulerOptions {
   uint32_t page_tokens = 0;
   uint32_t max_context = 0;
   uint32_t depth = 1;
+  bool draws = false;  // tokens of requests that plan::draw_of() allows are drawn on the device
 
   // Policy.
   uint32_t max_rows = 64;              // requests that hold pages at once
@@ -41,6 +42,7 @@ struct PlannedRow {
   gen::RequestId request = 0;
   uint64_t serial = 0;  // of the sequence: tells a later one with the same id apart
   bool wants_logits = false;
+  bool draws = false;          // on the device
   bool starts = false;         // its first row ever
   uint32_t cached_tokens = 0;  // prompt tokens reused, when it starts
   uint32_t prefilled = 0;      // prompt tokens computed after this row; 0 for a decode row
@@ -60,11 +62,12 @@ struct SchedulerCounts {
 
 /// Continuous batching over a paged pool. Every step: decode rows first, oldest first; then chunks
 /// of prompts under the token budget, shared between clients in turn, short rests beside long ones.
-/// Chunks end at absolute multiples of the page. A row that samples is not planned again until its
-/// token is appended; chunks of one prompt may be in flight together. When pages run short the
-/// youngest row is paused: its pages stay reusable until evicted, and it resumes by recomputing
-/// each position in its own numeric class. What two requests have in common is computed once, also
-/// when both are running. One thread.
+/// Chunks end at absolute multiples of the page. A row whose token the host draws is not planned
+/// again until the token is appended; one whose token the device draws goes on at once, up to the
+/// limits that are known beforehand. Chunks of one prompt may be in flight together. When pages run
+/// short the youngest row is paused: its pages stay reusable until evicted, and it resumes by
+/// recomputing each position in its own numeric class. What two requests have in common is computed
+/// once, also when both are running. One thread.
 class Scheduler {
  public:
   explicit Scheduler(SchedulerOptions options);
@@ -82,7 +85,7 @@ class Scheduler {
   /// Null when unknown.
   Sequence* find(gen::RequestId id);
 
-  /// The drawn token of a row that wanted logits.
+  /// The token of the oldest row in flight that samples, drawn by either side.
   void append(Sequence& sequence, TokenId token);
 
   /// The next step, or null when nothing can be planned now. The plan holds the page tables
@@ -105,6 +108,7 @@ class Scheduler {
     uint32_t start = 0;
     uint32_t count = 0;
     bool starts = false;
+    bool samples = false;
     uint32_t reused = 0;  // prompt tokens reused before its first row
     std::optional<plan::PageCopy> copy;
   };
@@ -128,6 +132,7 @@ class Scheduler {
   bool make_room(const Sequence& sequence);
   bool make_promised_room();
   bool is_youngest(const Sequence& sequence) const { return running_.back() == &sequence; }
+  Chosen& row_of(const Sequence& sequence);
   void commit(Sequence& sequence, uint32_t count, std::optional<plan::PageCopy> copy);
   void index_pages(Sequence& sequence);
   void pause(Sequence& sequence);

@@ -71,7 +71,7 @@ std::optional<plan::PageCopy> Scheduler::adopt_part(Sequence& sequence) {
 /// the same tokens: what follows is added when the sequence gives up its pages.
 void Scheduler::index_pages(Sequence& sequence) {
   const uint32_t size = options_.page_tokens;
-  while (sequence.attached && (sequence.indexed + 1) * size <= sequence.computed) {
+  while (sequence.attached && (sequence.indexed + 1) * size <= sequence.shareable()) {
     const bool in_class =
         !options_.strict_classes || (sequence.indexed + 1) * size <= sequence.prompt;
     const PageId page = sequence.pages[sequence.indexed];
@@ -129,6 +129,7 @@ void Scheduler::pause(Sequence& sequence) {
   give_up_pages(sequence, plan_number_ - 1);
   stop_running(sequence);
   sequence.computed = 0;
+  sequence.awaits_token = sequence.unknown > 0;
   waiting_.add(sequence);
   ++pauses_;
 }
@@ -137,7 +138,7 @@ void Scheduler::pause(Sequence& sequence) {
 void Scheduler::give_up_pages(Sequence& sequence, uint64_t ready) {
   const uint32_t size = options_.page_tokens;
   const uint32_t end =
-      options_.strict_classes ? std::min(sequence.computed, sequence.prompt) : sequence.computed;
+      options_.strict_classes ? std::min(sequence.computed, sequence.prompt) : sequence.shareable();
   Place place = sequence.place;
   uint32_t page = sequence.indexed;
   bool whole = options_.prefix_reuse;

@@ -72,16 +72,17 @@ void Scheduler::stop_running(Sequence& sequence) {
 }
 
 void Scheduler::choose_decode_rows() {
-  // With several steps in flight each takes its share of the rows, so that all stages have work.
+  // In a pipeline each of the steps in flight takes its share of the rows, so that all stages have
+  // work. One device gains nothing from that, and its rows go on in every step.
   const auto answering = std::count_if(running_.begin(), running_.end(), [](const Sequence* at) {
     return at->computed >= at->prompt && at->remaining() <= 1;
   });
-  const auto depth = static_cast<size_t>(options_.depth);
+  const auto depth = options_.draws ? size_t{1} : size_t{options_.depth};
   const size_t most = (static_cast<size_t>(answering) + depth - 1) / depth;
   for (size_t i = 0; i < running_.size() && chosen_.size() < most;) {
     Sequence& sequence = *running_[i++];
-    if (sequence.awaits_token || !sequence.decodes()) continue;
-    if (pages_for(sequence.length()) == sequence.pages.size() || ensure_page(sequence)) {
+    if (sequence.awaits_token || !sequence.decodes() || sequence.is_drawn_out()) continue;
+    if (pages_for(sequence.computed + 1) == sequence.pages.size() || ensure_page(sequence)) {
       commit(sequence, 1, {});
     } else {
       pause(sequence);  // the youngest: it made room for nobody, and nobody for it
@@ -174,16 +175,20 @@ uint32_t Scheduler::choose_chunk(Sequence& sequence, uint32_t quota, bool at_lea
   return count;
 }
 
+Scheduler::Chosen& Scheduler::row_of(const Sequence& sequence) {
+  return *std::find_if(chosen_.rbegin(), chosen_.rend(),
+                       [&](const Chosen& at) { return at.sequence == &sequence; });
+}
+
 void Scheduler::commit(Sequence& sequence, uint32_t count, std::optional<plan::PageCopy> copy) {
   if (sequence.planned_in == plan_number_) {
-    const auto row = std::find_if(chosen_.begin(), chosen_.end(),
-                                  [&](const Chosen& at) { return at.sequence == &sequence; });
-    row->count += count;
+    row_of(sequence).count += count;
   } else {
     chosen_.push_back({.sequence = &sequence,
                        .start = sequence.computed,
                        .count = count,
                        .starts = !sequence.started,
+                       .samples = false,
                        .reused = std::min(sequence.computed, sequence.prompt),
                        .copy = copy});
   }
@@ -191,7 +196,11 @@ void Scheduler::commit(Sequence& sequence, uint32_t count, std::optional<plan::P
   sequence.planned_in = plan_number_;
   sequence.started = true;
   sequence.fresh = false;
-  sequence.awaits_token = sequence.remaining() == 0;
+  if (sequence.computed == sequence.length() + sequence.unknown) {
+    row_of(sequence).samples = true;
+    ++sequence.unknown;
+    sequence.awaits_token = !sequence.draw;
+  }
   index_pages(sequence);
 }
 

@@ -275,3 +275,96 @@ TEST_CASE("scheduler: a decision over 64 rows of 100k tokens does not touch thei
   MESSAGE("a step's decision: " << best.count() / 1000 << " us");
   CHECK(best < std::chrono::microseconds(500));
 }
+
+namespace {
+
+/// A step's rows, with nothing appended.
+std::vector<plan::Row> planned(Scheduler& scheduler) {
+  const plan::StepPlan* plan = scheduler.next({});
+  const auto rows = plan == nullptr ? std::vector<plan::Row>{} : plan->rows;
+  scheduler.returned();
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("scheduler: a row drawn by the device goes on at once, up to max_tokens and no further") {
+  Scheduler scheduler(
+      {.pages = 40, .page_tokens = 4, .max_context = 100, .depth = 9, .draws = true});
+  Sequence& sequence = scheduler.add({.id = 1, .prompt = {7, 8, 9}, .max_tokens = 4}, {});
+  CHECK(planned(scheduler)[0].tokens == Ids{7, 8, 9});
+  for (uint32_t i = 0; i < 3; ++i) {
+    const auto rows = planned(scheduler);
+    REQUIRE(rows.size() == 1);
+    CHECK(rows[0].tokens == Ids{plan::kDrawn});
+    CHECK(rows[0].start == 3 + i);
+    CHECK(rows[0].draw == plan::Draw{});
+    CHECK_FALSE(rows[0].wants_logits);
+    CHECK(rows[0].numeric_class == plan::NumericClass::kStep);
+  }
+  CHECK(planned(scheduler).empty());
+  for (TokenId token = 20; token < 24; ++token) scheduler.append(sequence, token);
+  CHECK(sequence.length() == sequence.limit);
+  CHECK(scheduler.is_consistent());
+}
+
+TEST_CASE("scheduler: a row for the host waits for its token while drawn ones go on") {
+  Scheduler scheduler(
+      {.pages = 40, .page_tokens = 4, .max_context = 100, .depth = 2, .draws = true});
+  scheduler.add({.id = 1, .prompt = {7}, .max_tokens = 9}, {});
+  Sequence& host = scheduler.add({.id = 2, .prompt = {8}, .max_tokens = 9, .logprobs = 1}, {});
+  CHECK(planned(scheduler).size() == 2);
+  CHECK(planned(scheduler).size() == 1);
+  scheduler.append(*scheduler.find(1), 5);
+  scheduler.append(host, 6);
+  const auto rows = planned(scheduler);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].tokens == Ids{plan::kDrawn});
+  CHECK(rows[1].tokens == Ids{6});
+  CHECK(rows[1].wants_logits);
+}
+
+TEST_CASE("scheduler: only positions of known tokens are reused when a row that went on is over") {
+  Scheduler scheduler(
+      {.pages = 40, .page_tokens = 4, .max_context = 100, .depth = 4, .draws = true});
+  Sequence& sequence = scheduler.add({.id = 1, .prompt = {1, 2, 3}, .max_tokens = 50}, {});
+  for (int i = 0; i < 4; ++i) planned(scheduler);  // positions 0 to 5, tokens 3 to 6 unknown
+  scheduler.append(sequence, 4);
+  scheduler.append(sequence, 5);  // known: 1 2 3 4 5
+  CHECK(sequence.computed == 6);
+  scheduler.remove(1);
+  CHECK(scheduler.is_consistent());
+  CHECK(scheduler.counts().pages_referenced == 0);
+  scheduler.add({.id = 2, .prompt = {1, 2, 3, 4, 5, 6, 7, 8}, .max_tokens = 1}, {});
+  const auto rows = planned(scheduler);
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].start == 5);
+  CHECK(scheduler.rows()[0].cached_tokens == 5);
+}
+
+TEST_CASE("scheduler: a paused row waits for all its drawn tokens, then resumes with them") {
+  Scheduler scheduler({.pages = 6,
+                       .page_tokens = 2,
+                       .max_context = 12,
+                       .depth = 3,
+                       .draws = true,
+                       .admit_answer_tokens = 1});
+  Sequence& old = scheduler.add({.id = 1, .prompt = {1, 2, 3}, .max_tokens = 9}, {});
+  Sequence& young = scheduler.add({.id = 2, .prompt = {4, 5, 6}, .max_tokens = 9}, {});
+  while (young.running || !young.started) REQUIRE_FALSE(planned(scheduler).empty());
+  CHECK(scheduler.counts().paused == 1);
+  REQUIRE(young.unknown > 0);
+  const uint32_t unknown = young.unknown;
+  while (!planned(scheduler).empty()) {
+  }
+  for (uint32_t left = old.unknown; left > 0; --left) scheduler.append(old, 50);
+  scheduler.remove(1);
+  CHECK(planned(scheduler).empty());  // nothing of the young one while tokens of it are unknown
+  for (uint32_t i = 1; i < unknown; ++i) scheduler.append(young, 60);
+  CHECK(planned(scheduler).empty());
+  scheduler.append(young, 61);
+  const auto rows = planned(scheduler);
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].tokens.back() != plan::kDrawn);
+  CHECK(scheduler.is_consistent());
+}

@@ -1,7 +1,9 @@
 // Sequence: one request's tokens, the pages that hold their keys and values, and where it stands.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/clock.h"
@@ -17,13 +19,16 @@ struct Sequence {
   TimePoint arrival;
   uint32_t client = 0;  // index of request.client
 
-  std::vector<TokenId> tokens;  // prompt and answer
+  std::optional<plan::Draw> draw;  // how the device draws its tokens; none: the host does
+
+  std::vector<TokenId> tokens;  // prompt and answer, as far as they are known
   uint32_t prompt = 0;          // tokens of the prompt
-  uint32_t limit = 0;           // tokens.size() never exceeds this
+  uint32_t unknown = 0;         // tokens after those, drawn by rows in flight
+  uint32_t limit = 0;           // both together never exceed this
 
   bool running = false;       // else waiting, for the first time or paused
   bool started = false;       // a first row was planned
-  bool awaits_token = false;  // a row that samples is in flight
+  bool awaits_token = false;  // no further row before all its tokens are known
   uint64_t order = 0;         // of admission; 0 before. Kept over pauses
 
   uint32_t computed = 0;      // positions whose keys and values are there or in flight
@@ -40,9 +45,14 @@ struct Sequence {
   gen::Priority priority() const { return request.priority; }
   uint32_t length() const { return static_cast<uint32_t>(tokens.size()); }
   uint32_t answer() const { return length() - prompt; }
-  /// One generated token is to be computed, and nothing else.
-  bool decodes() const { return computed >= prompt && computed + 1 == length(); }
-  uint32_t remaining() const { return length() - computed; }
+  /// One generated token is to be computed, known or not, and nothing else.
+  bool decodes() const { return computed >= prompt && computed + 1 == length() + unknown; }
+  /// A row that computes one more position would draw a token past the end.
+  bool is_drawn_out() const { return length() + unknown == limit; }
+  /// Known tokens to be computed.
+  uint32_t remaining() const { return length() - std::min(length(), computed); }
+  /// Positions that are computed, or in flight, from known tokens: what others may reuse.
+  uint32_t shareable() const { return std::min(length(), computed); }
 };
 
 }  // namespace tandem::schedule

@@ -16,6 +16,7 @@ Embedding::Embedding(const Weights& module, uint32_t hidden, topology::Range row
 }
 
 array Embedding::operator()(const Step& step) const {
+  if (step.id_array()) return mx::astype(matrix_->gather(*step.id_array()), context_.dtype);
   if (!context_.collective) return mx::astype(matrix_->gather(step.ids()), context_.dtype);
   if (!matrix_) {
     const array none = mx::zeros({static_cast<int>(step.tokens()), 1}, context_.dtype);

@@ -10,7 +10,8 @@ class Embedding {
  public:
   Embedding(const Weights& module, uint32_t hidden, topology::Range rows);
 
-  /// [tokens, hidden]. Each rank gives its own rows and zeros for others; their sum is exact.
+  /// [tokens, hidden]. Each rank gives its own rows and zeros for others; their sum is exact. Ids
+  /// that only the device knows (Step::id_array) are for a rank alone.
   array operator()(const Step& step) const;
 
   /// Logits of this rank's rows, [tokens, rows].

@@ -136,11 +136,14 @@ array Matrix::gather(std::vector<uint32_t> ids) const {
                                          outputs[0].template data<float>());
                   });
   }
-  const array index(ids.begin(), {count});
+  return gather(array(ids.begin(), {count}));
+}
+
+array Matrix::gather(const array& ids) const {
   const Plain& p = plain_.front();
-  const array rows = mx::take(p.weight, index, 0);
+  const array rows = mx::take(p.weight, ids, 0);
   if (!p.scales) return rows;
-  return mx::dequantize(rows, mx::take(*p.scales, index, 0), mx::take(*p.biases, index, 0), p.group,
+  return mx::dequantize(rows, mx::take(*p.scales, ids, 0), mx::take(*p.biases, ids, 0), p.group,
                         p.bits);
 }
 

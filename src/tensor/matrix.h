@@ -31,6 +31,8 @@ class Matrix {
 
   /// Rows `ids` (below the first source's row count) as [ids, columns]. One source only.
   array gather(std::vector<uint32_t> ids) const;
+  /// Of ids that only the device knows. Plain path.
+  array gather(const array& ids) const;
 
  private:
   /// A source as plain MLX arrays.

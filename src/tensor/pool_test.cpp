@@ -11,7 +11,7 @@
 namespace tandem::tensor {
 namespace {
 
-std::vector<float> values(array x) {
+std::vector<float> numbers(array x) {
   x = mx::contiguous(x);
   mx::eval(x);
   return {x.data<float>(), x.data<float>() + x.size()};
@@ -64,7 +64,7 @@ TEST_CASE("a reader of a pool sees every write before it in the order, and none 
       const array after = mx::sum(keys_now(pool));
       const array both = mx::stack({after, before});
       if (is_ours) run_graph(both);
-      CHECK(values(both) == std::vector<float>{14, 2});
+      CHECK(numbers(both) == std::vector<float>{14, 2});
     }
   });
 }
@@ -110,7 +110,7 @@ TEST_CASE("many writes, copies and reads in one graph happen in their order") {
     mx::eval(reads);
     for (size_t i = 0; i < reads.size(); ++i) {
       CAPTURE(i);
-      CHECK((values(reads[i]) == wanted[i]));
+      CHECK((numbers(reads[i]) == wanted[i]));
     }
   });
 }
@@ -123,7 +123,7 @@ TEST_CASE("rows land in their slots, converted to the pool's type, whatever thei
     const Step step({{.start = 1, .tokens = {0, 0}, .pages = {2, 0}}}, 2);
     const array k = mx::transpose(array({1.0F, 2.0F, 3.0F, 4.0F}, {2, 2}));
     write(pool, k, mx::multiply(k, array(10.0F)), step, context);
-    const auto kept = values(mx::astype(
+    const auto kept = numbers(mx::astype(
         mx::take(pool.values, ordered(array({2U, 0U}, {2}), pool.order), 0), mx::float32));
     CHECK(kept[2] == 10);
     CHECK(kept[3] == 30);

@@ -34,6 +34,10 @@ class Step {
   const std::vector<StepRow>& rows() const { return rows_; }
   const std::vector<kernels::AttentionRow>& spans() const { return spans_; }  // one a row
   const std::vector<uint32_t>& ids() const { return ids_; }
+  /// The same, [tokens] int32, where some are known to the device only. Set before the graph is
+  /// built; plain path.
+  const std::optional<array>& id_array() const { return id_array_; }
+  void set_id_array(array ids) { id_array_ = std::move(ids); }
   const std::vector<uint32_t>& positions() const { return positions_; }
   const std::vector<uint32_t>& slots() const { return slots_; }  // page * page_tokens + offset
   const std::vector<uint32_t>& outputs() const {
@@ -56,6 +60,7 @@ class Step {
   uint32_t page_tokens_;
   std::vector<kernels::AttentionRow> spans_;
   std::vector<uint32_t> ids_;
+  std::optional<array> id_array_;
   std::vector<uint32_t> positions_;
   std::vector<uint32_t> slots_;
   std::vector<uint32_t> outputs_;
