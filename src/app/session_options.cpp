@@ -17,10 +17,10 @@ void declare(CLI::App& app, SessionOptions& options) {
   app.add_option("--context", options.context,
                  "Tokens a request may have, prompt and answer [the model's own]");
   app.add_option("--memory", options.memory_gib,
-                 "GiB for weights and cache, all ranks together [half of what is free]")
-      ->check(CLI::NonNegativeNumber);
+                 "GiB for weights and cache, all ranks together [half of what is free]");
   app.add_option("--threads", options.threads,
-                 "Worker threads of each rank [its share of the cores]");
+                 "Worker threads of each rank [its share of the cores]")
+      ->check(CLI::Range(0, 1024));
   app.add_option("--path", options.path,
                  "Kernels: fast (ours), or plain (MLX operations: slow on a CPU, the oracle)")
       ->check(CLI::IsMember({"fast", "plain"}))
