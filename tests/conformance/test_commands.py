@@ -1,12 +1,14 @@
 """The commands that need no server: what they print, what they write, how they refuse."""
 
 import array
+import http.server
 import json
 import os
 import pathlib
 import socket
 import struct
 import subprocess
+import threading
 
 import pytest
 
@@ -91,7 +93,7 @@ def test_sizes_that_are_no_sizes_are_refused_before_a_rank_starts(arguments, wor
 
 
 def test_absurd_thread_counts_are_refused():
-    done = subprocess.run([BINARY, "generate", "--prompt", "x", "--threads", "100000"], capture_output=True, text=True)
+    done = subprocess.run([BINARY, "generate", "--prompt", "x", "--threads", "1025"], capture_output=True, text=True)
     assert done.returncode != 0
     assert "--threads" in done.stderr + done.stdout
 
@@ -110,10 +112,29 @@ def test_a_key_file_that_cannot_be_used_is_named(tmp_path):
     assert "holds no key" in run("serve", "--api-key-file", str(empty), code=1).stderr
 
 
+def test_a_key_file_may_have_the_line_ends_of_windows_and_spaces(tmp_path):
+    seen = []
+
+    class Listener(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            seen.append(self.headers["Authorization"])
+            self.send_error(404)
+
+        def log_message(self, *_):
+            pass
+
+    keys = tmp_path / "keys"
+    keys.write_bytes(b"\r\n  a-key \r\nanother\r\n")
+    with http.server.HTTPServer(("127.0.0.1", 0), Listener) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        run("status", "--url", f"http://127.0.0.1:{server.server_port}", "--api-key-file", str(keys), code=1)
+    assert seen == ["Bearer a-key"]
+
+
 def test_a_model_that_cannot_be_loaded_is_refused_at_once_with_the_reason(tmp_path):
     done = run("generate", "--prompt", "x", "--memory", "0.01", code=1)
-    last = done.stderr.strip().splitlines()[-1]
-    assert "the limit is 10 MB" in last and "exited with code" not in last
+    (reason,) = [line for line in done.stderr.splitlines() if line.startswith("tandem generate:")]
+    assert "the limit is 10 MB" in reason and "exited with code" not in reason
     assert done.stderr.count("cannot load") == 1
 
 
