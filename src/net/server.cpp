@@ -68,7 +68,9 @@ Result<tcp::endpoint> allowed_endpoint(asio::io_context& io, const ServerOptions
   return endpoint;
 }
 
-Status open(tcp::acceptor& acceptor, const tcp::endpoint& endpoint, const ServerOptions& options) {
+Status open_acceptor(tcp::acceptor& acceptor,
+                     const tcp::endpoint& endpoint,
+                     const ServerOptions& options) {
   error_code error;
   acceptor.open(endpoint.protocol(), error);
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
@@ -96,7 +98,7 @@ class Server::Impl {
         workers_(options.worker_threads) {}
 
   Status listen(const tcp::endpoint& endpoint) {
-    if (Status opened = open(acceptor_, endpoint, options_); !opened) return opened;
+    if (Status opened = open_acceptor(acceptor_, endpoint, options_); !opened) return opened;
     port_ = acceptor_.local_endpoint().port();
     accept();
     for (size_t i = 0; i < options_.io_threads; ++i) {
@@ -235,7 +237,7 @@ Status Server::can_listen(const ServerOptions& options) {
   const auto endpoint = allowed_endpoint(io, options);
   if (!endpoint) return endpoint.error();
   tcp::acceptor acceptor(io);
-  return open(acceptor, *endpoint, options);
+  return open_acceptor(acceptor, *endpoint, options);
 }
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
