@@ -1,11 +1,11 @@
 #include "app/endpoint.h"
 
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "app/front.h"
+#include "app/key_file.h"
 #include "app/session.h"
 
 namespace tandem::app {
@@ -58,16 +58,15 @@ void declare(CLI::App& app, EndpointOptions& options) {
   app.add_option("--url", options.url,
                  fmt::format("Server to join [{} when one answers there, else a server of its own]",
                              kDefaultUrl));
-  app.add_option("--api-key-file", options.key_file, "File whose first line is the server's key");
+  app.add_option("--api-key-file", options.key_file, "File whose first key is the server's");
 }
 
 Result<net::Client> client_of(const std::string& url, const std::string& key_file) {
   net::ClientOptions options;
   if (!key_file.empty()) {
-    std::ifstream in(key_file);
-    if (!std::getline(in, options.key) || options.key.empty()) {
-      return Error{ErrorCode::kInvalid, fmt::format("{} holds no key in its first line", key_file)};
-    }
+    const auto keys = read_keys(key_file);
+    if (!keys) return keys.error();
+    options.key = keys->front();
   }
   return net::Client::make(url, options);
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <thread>
 #include <utility>
@@ -98,6 +99,21 @@ Status check(const SessionOptions& options) {
   if (!options.shares.empty() && options.shares.size() != options.ranks) {
     return Error{ErrorCode::kInvalid, fmt::format("--shares names {} parts for {} ranks",
                                                   options.shares.size(), options.ranks)};
+  }
+  double sum = 0;
+  for (const double share : options.shares) {
+    if (!(share >= 0)) {
+      return Error{ErrorCode::kInvalid,
+                   fmt::format("--shares must be numbers from 0, not {}", share)};
+    }
+    sum += share;
+  }
+  if (!options.shares.empty() && !(sum > 0 && std::isfinite(sum))) {
+    return Error{ErrorCode::kInvalid, "--shares must give at least one rank a part"};
+  }
+  if (!(options.memory_gib >= 0 && std::isfinite(options.memory_gib))) {
+    return Error{ErrorCode::kInvalid,
+                 fmt::format("--memory must be GiB from 0, not {}", options.memory_gib)};
   }
   return {};
 }

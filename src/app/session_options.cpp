@@ -17,10 +17,10 @@ void declare(CLI::App& app, SessionOptions& options) {
   app.add_option("--context", options.context,
                  "Tokens a request may have, prompt and answer [the model's own]");
   app.add_option("--memory", options.memory_gib,
-                 "GiB for weights and cache, all ranks together [half of what is free]")
-      ->check(CLI::NonNegativeNumber);
+                 "GiB for weights and cache, all ranks together [half of what is free]");
   app.add_option("--threads", options.threads,
-                 "Worker threads of each rank [its share of the cores]");
+                 "Worker threads of each rank [its share of the cores]")
+      ->check(CLI::Range(0, 1024));
   app.add_option("--device", options.device, "What computes: auto takes a GPU that MLX can use")
       ->check(CLI::IsMember({"auto", "cpu", "gpu"}))
       ->capture_default_str();

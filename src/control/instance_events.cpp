@@ -9,6 +9,16 @@
 #include "control/instance.h"
 
 namespace tandem::control {
+namespace {
+
+/// Whether the same files and options must fail the same way again.
+bool is_lasting(ErrorCode code) {
+  return code == ErrorCode::kInvalid || code == ErrorCode::kNotFound ||
+         code == ErrorCode::kUnsupported || code == ErrorCode::kCorrupt ||
+         code == ErrorCode::kTooLarge;
+}
+
+}  // namespace
 
 const char* name(InstanceState state) {
   switch (state) {
@@ -152,8 +162,12 @@ void Instance::on_report(plan::Report report) {
 }
 
 // A fault without a dead rank (a lost data link, a wrong state hash) costs the epoch, but no
-// process. A rank that faults before it could join anything says why it cannot work at all.
+// process. A rank that cannot load its part says why; when trying again cannot help, nobody waits
+// for it.
 void Instance::on_fault(Slot& slot, const plan::Fault& fault) {
+  if (state_ == InstanceState::kStarting && !slot.has_loaded && is_lasting(fault.error.code)) {
+    return give_up(fmt::format("rank {} cannot start: {}", rank_of(slot), fault.error.message));
+  }
   const bool is_of_epoch = slot.state == RankState::kForming || slot.state == RankState::kReady;
   if (!is_of_epoch || fault.epoch != epoch_) return;
   lose_epoch(EpochEnd::kFault,

@@ -220,6 +220,25 @@ TEST_CASE("instance: ranks of different builds are refused by name before they f
   }
 }
 
+TEST_CASE("instance: a rank that can never load fails the instance at once, in its words") {
+  const Quiet quiet;
+  set_log_level(static_cast<LogLevel>(99));
+  for (const uint32_t epoch : {0U, 1U}) {  // before the rank knew of its epoch, and after
+    ByHand hand;
+    hand.instance.start();
+    for (const uint32_t rank : {0U, 1U}) hand.instance.on_hello({rank, 1}, {.rank = rank});
+    hand.instance.on_frame(
+        {1, 1}, plan::Fault{.epoch = epoch, .error = {ErrorCode::kUnsupported, "model_type foo"}});
+    CHECK(hand.instance.state() == InstanceState::kFailed);
+    CHECK(hand.instance.snapshot().trouble.find("model_type foo") != std::string::npos);
+  }
+  ByHand hand;  // what may pass is tried again
+  hand.instance.start();
+  for (const uint32_t rank : {0U, 1U}) hand.instance.on_hello({rank, 1}, {.rank = rank});
+  hand.instance.on_frame({1, 1}, plan::Fault{.epoch = 1, .error = {ErrorCode::kPeerLost, "link"}});
+  CHECK(hand.instance.state() == InstanceState::kStarting);
+}
+
 TEST_CASE("instance: a fault without a dead rank re-forms with the same processes") {
   const Quiet quiet;
   ByHand hand;

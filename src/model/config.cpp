@@ -8,6 +8,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr uint32_t kMostLayers = 1024;  // a damaged file should not be built for minutes
+
 /// Carries an Error out of nested decoding; caught in decode_llama_config.
 struct Refusal {
   Error error;
@@ -159,6 +161,10 @@ Config decode(const Json& json) {
   c.model_type = text(json, "model_type", "");
   c.hidden = count(json, "hidden_size");
   c.layers = count(json, "num_hidden_layers");
+  if (c.layers > kMostLayers) {
+    refuse(ErrorCode::kCorrupt,
+           fmt::format("num_hidden_layers should be at most {}, is {}", kMostLayers, c.layers));
+  }
   c.heads = count(json, "num_attention_heads");
   c.kv_heads = count(json, "num_key_value_heads", c.heads);
   c.head_dim = count(json, "head_dim", c.hidden / c.heads);

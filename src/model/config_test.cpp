@@ -45,6 +45,7 @@ TEST_CASE("a missing, mistyped or impossible field is refused by name") {
     check_refused(with(key, "64"), ErrorCode::kCorrupt, key);
   }
   check_refused(with("hidden_size", -64), ErrorCode::kCorrupt, "hidden_size");
+  check_refused(with("num_hidden_layers", 1'000'000), ErrorCode::kCorrupt, "num_hidden_layers");
   check_refused(with("hidden_size", 1.5), ErrorCode::kCorrupt, "hidden_size");
   check_refused(with("num_key_value_heads", 3), ErrorCode::kCorrupt, "KV heads");
   check_refused(with("tie_word_embeddings", 1), ErrorCode::kCorrupt, "tie_word_embeddings");

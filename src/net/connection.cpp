@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -22,6 +23,8 @@ namespace {
 constexpr std::chrono::milliseconds kLinger{1000};
 constexpr std::chrono::seconds kHandlerGrace{30};
 constexpr size_t kReadBytes = 64 * 1024;
+// Of the kernel, in front of ours; left alone it grows to megabytes that nobody counts.
+constexpr int kSendBufferBytes = 256 * 1024;
 
 auto with(error_code& error) { return asio::redirect_error(asio::use_awaitable, error); }
 
@@ -42,6 +45,29 @@ std::optional<Response> read_fault(error_code error, const ServerLimits& limits)
   return std::nullopt;
 }
 
+/// Refuses what two readers could understand differently, and bodies that would have to be
+/// unpacked.
+std::optional<Response> refuse_framing(const Request& request, bool modern) {
+  const auto count = [&](std::string_view name) {
+    return std::count_if(request.headers.begin(), request.headers.end(), [&](const Header& header) {
+      return equals_ignoring_case(header.name, name);
+    });
+  };
+  if (count("host") > 1 || (modern && count("host") == 0)) {
+    return fault(400, "bad_request", "a request must have one Host header");
+  }
+  const std::string_view transfer = request.header("transfer-encoding");
+  if (count("transfer-encoding") > 1 ||
+      (!transfer.empty() && !equals_ignoring_case(transfer, "chunked"))) {
+    return fault(501, "transfer_encoding", "the only transfer encoding known is chunked");
+  }
+  const std::string_view content = request.header("content-encoding");
+  if (!content.empty() && !equals_ignoring_case(content, "identity")) {
+    return fault(415, "content_encoding", "bodies are taken as they are, not compressed");
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 /// A request being read. Counts its body against the server's bound while it lives.
@@ -54,6 +80,7 @@ struct Connection::Incoming {
   http::request_parser<http::string_body> parser;
   Request request;
   const Route* route = nullptr;
+  bool has_known_end = true;  // else the next request may begin anywhere
   ServerState* state;
   size_t counted = 0;
 };
@@ -67,6 +94,7 @@ Connection::Connection(asio::ip::tcp::socket socket, ServerState& state, std::sh
       wakeup_(socket_.get_executor()) {
   error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  socket_.set_option(asio::socket_base::send_buffer_size(kSendBufferBytes), ignored);
   const auto endpoint = socket_.remote_endpoint(ignored);
   if (!ignored) peer_ = endpoint.address().to_string();
 }
@@ -164,8 +192,15 @@ std::optional<Response> Connection::admit(Incoming& incoming) {
   Request& request = incoming.request;
   Router::Match match = state_.router.match(request.method, request.path);
   const Access access = match.route ? match.route->access : Access::kKeyed;
-  if (request.method == "OPTIONS")
-    return state_.guard.preflight(request, match.allow + ", OPTIONS");
+  const bool modern = incoming.parser.get().version() >= 11;
+  if (auto refusal = refuse_framing(request, modern)) {
+    incoming.has_known_end = false;
+    return refusal;
+  }
+  if (request.method == "OPTIONS") {
+    return state_.guard.preflight(request,
+                                  match.allow.empty() ? "OPTIONS" : match.allow + ", OPTIONS");
+  }
   if (auto refusal = state_.guard.check(request, access)) return refusal;
   if (!match.route && match.allow.empty()) {
     return fault(404, "route_not_found", "there is nothing at this path");
@@ -188,7 +223,7 @@ Connection::Awaitable<std::optional<Response>> Connection::read_body(Incoming& i
   auto& parser = incoming.parser;
   if (parser.is_done()) co_return std::nullopt;
   arm(state_.limits.body);
-  if (!incoming.request.header("expect").empty() &&
+  if (incoming.parser.get().version() >= 11 && !incoming.request.header("expect").empty() &&
       !co_await write_all("HTTP/1.1 100 Continue\r\n\r\n")) {
     co_return Response{};
   }
@@ -240,7 +275,7 @@ Connection::Awaitable<bool> Connection::serve_one() {
   disarm();
   if (peer_gone_ || cut_) co_return false;
   if (refusal) {
-    unread_body_ = !head_read || !incoming->parser.is_done();
+    unread_body_ = !head_read || !incoming->has_known_end || !incoming->parser.is_done();
     const auto exchange = make_exchange(*incoming, !unread_body_ && !state_.draining);
     exchange->send(std::move(*refusal));
     co_return co_await write_all(exchange->take().bytes) && exchange->keeps_alive();

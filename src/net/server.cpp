@@ -54,6 +54,33 @@ Result<tcp::endpoint> find_endpoint(asio::io_context& io, const ServerOptions& o
   return found.begin()->endpoint();
 }
 
+/// The address to listen on, if the options allow to.
+Result<tcp::endpoint> allowed_endpoint(asio::io_context& io, const ServerOptions& options) {
+  auto endpoint = find_endpoint(io, options);
+  if (!endpoint) return endpoint;
+  if (!endpoint->address().is_loopback() && options.keys.empty() && !options.allow_open) {
+    return Error{ErrorCode::kForbidden,
+                 fmt::format("listening on {} without an API key would open this server to the "
+                             "network: set a key, or insist with the flag for it",
+                             options.host),
+                 "host"};
+  }
+  return endpoint;
+}
+
+Status open_acceptor(tcp::acceptor& acceptor,
+                     const tcp::endpoint& endpoint,
+                     const ServerOptions& options) {
+  error_code error;
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) return {};
+  return Error{ErrorCode::kIo, fmt::format("cannot listen on {}:{}: {}", options.host, options.port,
+                                           error.message())};
+}
+
 }  // namespace
 
 class Server::Impl {
@@ -71,15 +98,7 @@ class Server::Impl {
         workers_(options.worker_threads) {}
 
   Status listen(const tcp::endpoint& endpoint) {
-    error_code error;
-    acceptor_.open(endpoint.protocol(), error);
-    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor_.bind(endpoint, error);
-    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
-    if (error) {
-      return Error{ErrorCode::kIo, fmt::format("cannot listen on {}:{}: {}", options_.host,
-                                               options_.port, error.message())};
-    }
+    if (Status opened = open_acceptor(acceptor_, endpoint, options_); !opened) return opened;
     port_ = acceptor_.local_endpoint().port();
     accept();
     for (size_t i = 0; i < options_.io_threads; ++i) {
@@ -205,19 +224,20 @@ class Server::Impl {
 
 Result<std::unique_ptr<Server>> Server::start(ServerOptions options, Router router) {
   asio::io_context io;
-  auto endpoint = find_endpoint(io, options);
+  const auto endpoint = allowed_endpoint(io, options);
   if (!endpoint) return endpoint.error();
   const bool loopback = endpoint->address().is_loopback();
-  if (!loopback && options.keys.empty() && !options.allow_open) {
-    return Error{ErrorCode::kForbidden,
-                 fmt::format("listening on {} without an API key would open this server to the "
-                             "network: set a key, or insist with the flag for it",
-                             options.host),
-                 "host"};
-  }
   auto impl = std::make_unique<Impl>(options, std::move(router), loopback);
   if (const Status listening = impl->listen(*endpoint); !listening) return listening.error();
   return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+Status Server::can_listen(const ServerOptions& options) {
+  asio::io_context io;
+  const auto endpoint = allowed_endpoint(io, options);
+  if (!endpoint) return endpoint.error();
+  tcp::acceptor acceptor(io);
+  return open_acceptor(acceptor, *endpoint, options);
 }
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -41,6 +41,9 @@ class Server {
   /// address), kIo (cannot listen).
   static Result<std::unique_ptr<Server>> start(ServerOptions options, Router router);
 
+  /// Whether start() could listen now, with its errors; for callers with long work before it.
+  static Status can_listen(const ServerOptions& options);
+
   /// Stops at once, as stop(0) does.
   ~Server();
   Server(const Server&) = delete;

@@ -116,12 +116,41 @@ TEST_CASE("server: what is not HTTP, not there or not allowed is refused by its 
       {"GET /drop HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 500"},
       {"HEAD /open HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 200"},
       {"OPTIONS /echo HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 204"},
+      {"GET /open HTTP/1.1\r\n\r\n", "HTTP/1.1 400"},
+      {"GET /open HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n\r\n", "HTTP/1.1 400"},
+      {post("/echo", "zipped", "Content-Encoding: gzip\r\n"), "HTTP/1.1 415"},
+      {post("/echo", "plain", "Content-Encoding: identity\r\n"), "HTTP/1.1 200"},
   };
   for (const auto& test : cases) {
     CAPTURE(test.bytes);
     RawSocket socket(fixture.port());
     REQUIRE(socket.send(test.bytes));
     CHECK(starts_with(socket.read_until("\r\n\r\n"), test.status));
+  }
+}
+
+TEST_CASE("server: a body whose end is told in no known way is not taken for the next request") {
+  Fixture fixture;
+  for (const char* coding : {"gzip", "gzip, chunked", "chunked, chunked"}) {
+    CAPTURE(coding);
+    RawSocket socket(fixture.port());
+    socket.send(
+        fmt::format("POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: {}\r\n\r\n"
+                    "GET /open HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                    coding));
+    const std::string seen = socket.read_all();
+    CHECK(starts_with(seen, "HTTP/1.1 501"));
+    CHECK(seen.find("200 OK") == std::string::npos);
+  }
+}
+
+TEST_CASE("server: OPTIONS names what a path allows, also where there is nothing") {
+  Fixture fixture;
+  for (const auto& [path, allow] : {std::pair{"/echo", "\r\nAllow: POST, OPTIONS\r\n"},
+                                    std::pair{"/nowhere", "\r\nAllow: OPTIONS\r\n"}}) {
+    RawSocket socket(fixture.port());
+    socket.send(fmt::format("OPTIONS {} HTTP/1.1\r\nHost: localhost\r\n\r\n", path));
+    CHECK(socket.read_until("\r\n\r\n").find(allow) != std::string::npos);
   }
 }
 
@@ -165,7 +194,9 @@ TEST_CASE("server: time is bounded, and the slow do not hinder the others") {
   std::vector<std::unique_ptr<RawSocket>> slow;
   for (int i = 0; i < 50; ++i) {
     slow.push_back(std::make_unique<RawSocket>(fixture.port()));
-    slow.back()->send(i % 2 ? "GET /open HT" : "POST /echo HTTP/1.1\r\nContent-Length: 9\r\n\r\nx");
+    slow.back()->send(i % 2
+                          ? "GET /open HT"
+                          : "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx");
   }
   RawSocket idle(fixture.port());
   CHECK(Client::make(fixture.server().url()).value().get("/open").value().body == "open");
@@ -202,6 +233,9 @@ TEST_CASE("server: a client that waits for 100-continue gets it") {
   CHECK(starts_with(socket.read_until("\r\n\r\n"), "HTTP/1.1 100"));
   socket.send("hello");
   CHECK(socket.read_until("hello").find("200 OK") != std::string::npos);
+  RawSocket old(fixture.port());
+  old.send("POST /echo HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello");
+  CHECK(starts_with(old.read_all(), "HTTP/1.1 200"));
 }
 
 TEST_CASE("server: keys guard every route but the open ones, before a body is read") {
@@ -271,7 +305,7 @@ TEST_CASE("server: a stream whose client does not read is cut, and never blocks 
   const auto begin = std::chrono::steady_clock::now();
   size_t written = 0;
   while (written < (64U << 20) && reply->write(piece)) written += piece.size();
-  CHECK(written < (64U << 20));
+  CHECK(written < (2U << 20));  // the bound, and what the system holds for it
   CHECK(std::chrono::steady_clock::now() - begin < seconds(10));
   CHECK(fixture.closed_within(seconds(1)));
 }

@@ -63,6 +63,10 @@ class Counter {
 
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
   if (const Status counted = Counter(limits).count(text); !counted) return counted.error();
+  // The parser takes this byte for the end of its input, and would pass over what follows.
+  if (text.find('\0') != std::string_view::npos) {
+    return invalid("the body is not JSON: it holds a NUL byte");
+  }
   try {
     return Json::parse(text);
   } catch (const nlohmann::json::exception& error) {

@@ -44,6 +44,10 @@ TEST_CASE("json: brackets and commas in strings are text") {
 TEST_CASE("json: bytes that are not UTF-8 are refused on the way in, replaced on the way out") {
   CHECK_FALSE(parse_json("\"\xFF\""));
   CHECK_FALSE(parse_json("\"\xED\xA0\x80\""));
+  for (const std::string& text : {std::string("{}\0", 3), std::string("{}\0 garbage", 11)}) {
+    CHECK_FALSE(parse_json(text));
+  }
+  CHECK(parse_json(R"("\u0000")"));
   CHECK(literal("a\xFF\"\n") == "\"a\xEF\xBF\xBD\\\"\\n\"");
   CHECK(lossy_utf8("\xF0\x9F\x98") == "\xEF\xBF\xBD");
   CHECK(shortened("h\xC3\xA9llo", 2) == "h…");

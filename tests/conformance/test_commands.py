@@ -1,11 +1,14 @@
 """The commands that need no server: what they print, what they write, how they refuse."""
 
 import array
+import http.server
 import json
 import os
 import pathlib
+import socket
 import struct
 import subprocess
+import threading
 
 import pytest
 
@@ -71,3 +74,86 @@ def test_an_open_bind_without_a_key_is_refused():
 def test_shares_that_do_not_fit_the_ranks_are_refused():
     done = run("generate", "--ranks", "2", "--shares", "1,2,3", "--prompt", "x", code=1)
     assert "3 parts for 2 ranks" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (("--shares", "0,0", "--ranks", "2"), "at least one rank"),
+        (("--shares=-1,2", "--ranks", "2"), "numbers from 0, not -1"),
+        (("--shares", "nan,1", "--ranks", "2"), "numbers from 0, not nan"),
+        (("--memory", "nan"), "--memory must be"),
+        (("--memory=-1",), "--memory must be"),
+    ],
+)
+def test_sizes_that_are_no_sizes_are_refused_before_a_rank_starts(arguments, words):
+    done = run("generate", "--prompt", "x", *arguments, code=1)
+    assert words in done.stderr
+    assert "rank 0" not in done.stderr
+
+
+def test_absurd_thread_counts_are_refused():
+    done = subprocess.run([BINARY, "generate", "--prompt", "x", "--threads", "1025"], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "--threads" in done.stderr + done.stdout
+
+
+def test_a_busy_port_is_found_before_a_model_is_loaded():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = run("serve", "--port", str(taken.getsockname()[1]), code=1)
+    assert "cannot listen" in done.stderr
+    assert "rank 0" not in done.stderr
+
+
+def test_a_key_file_that_cannot_be_used_is_named(tmp_path):
+    assert "cannot read" in run("serve", "--api-key-file", str(tmp_path / "none"), code=1).stderr
+    empty = tmp_path / "empty"
+    empty.write_text(" \r\n\n")
+    assert "holds no key" in run("serve", "--api-key-file", str(empty), code=1).stderr
+
+
+def test_a_key_file_may_have_the_line_ends_of_windows_and_spaces(tmp_path):
+    seen = []
+
+    class Listener(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            seen.append(self.headers["Authorization"])
+            self.send_error(404)
+
+        def log_message(self, *_):
+            pass
+
+    keys = tmp_path / "keys"
+    keys.write_bytes(b"\r\n  a-key \r\nanother\r\n")
+    with http.server.HTTPServer(("127.0.0.1", 0), Listener) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        run("status", "--url", f"http://127.0.0.1:{server.server_port}", "--api-key-file", str(keys), code=1)
+    assert seen == ["Bearer a-key"]
+
+
+def test_a_model_that_cannot_be_loaded_is_refused_at_once_with_the_reason(tmp_path):
+    done = run("generate", "--prompt", "x", "--memory", "0.01", code=1)
+    (reason,) = [line for line in done.stderr.splitlines() if line.startswith("tandem generate:")]
+    assert "the limit is 10 MB" in reason and "exited with code" not in reason
+    assert done.stderr.count("cannot load") == 1
+
+
+def test_an_answer_that_cannot_be_written_is_no_success():
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [BINARY, "generate", "--prompt", "x", "--max-tokens", "2", "--rank-log", "/dev/null"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=120,
+        )
+    assert done.returncode == 1
+    assert b"could not be written" in done.stderr
+
+
+@pytest.mark.parametrize("ids", ["[]", "[-1]", "[4294967297]", "[99999999999]", '["1"]', "[49152]"])
+def test_logits_of_what_are_no_token_ids_are_refused_and_leave_no_file(tmp_path, ids):
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text(ids)
+    out = tmp_path / "out.safetensors"
+    run("logits", "--tokens", str(tokens), "--out", str(out), code=5)
+    assert not out.exists()

@@ -1,11 +1,11 @@
 // tandem serve: a model behind the OpenAI wire.
 #include <csignal>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 
 #include "app/command.h"
 #include "app/front.h"
+#include "app/key_file.h"
 #include "app/session.h"
 #include "app/signals.h"
 #include "app/system.h"
@@ -28,18 +28,6 @@ struct Options {
   uint32_t drain_seconds = 30;
 };
 
-Result<std::vector<std::string>> read_keys(const std::string& file) {
-  std::vector<std::string> keys;
-  if (file.empty()) return keys;
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    if (!line.empty()) keys.push_back(line);
-  }
-  if (keys.empty())
-    return Error{ErrorCode::kInvalid, fmt::format("{} holds no key: expected one a line", file)};
-  return keys;
-}
-
 protocol::Options protocol_options(const Options& options, size_t keys) {
   protocol::Options result;
   result.aliases = options.aliases;
@@ -47,6 +35,15 @@ protocol::Options protocol_options(const Options& options, size_t keys) {
   result.strict_fields = options.strict;
   result.separate_clients = keys > 1;
   result.keep_alive = std::chrono::seconds(options.keep_alive_seconds);
+  return result;
+}
+
+net::ServerOptions server_options(const Options& options) {
+  net::ServerOptions result;
+  result.host = options.host;
+  result.port = options.port;
+  result.allowed_origins = options.origins;
+  result.allow_open = options.insecure;
   return result;
 }
 
@@ -71,17 +68,19 @@ void drain(Session& session, Front& front, std::chrono::seconds time) {
 
 int run(const Options& options) {
   const SignalSet signals({SIGINT, SIGTERM});  // before any thread starts
-  auto keys = read_keys(options.key_file);
-  if (!keys) return fail("serve", keys.error().message);
+  net::ServerOptions server = server_options(options);
+  if (!options.key_file.empty()) {
+    auto keys = read_keys(options.key_file);
+    if (!keys) return fail("serve", keys.error().message);
+    server.keys = std::move(*keys);
+  }
+  // Known before a model is loaded, not after.
+  if (const Status free = net::Server::can_listen(server); !free)
+    return fail("serve", free.error().message);
   auto session = Session::start(options.session);
   if (!session) return fail("serve", session.error().message);
-  auto front = Front::start(**session, protocol_options(options, keys->size()),
-                            {.host = options.host,
-                             .port = options.port,
-                             .keys = std::move(*keys),
-                             .allowed_origins = options.origins,
-                             .allow_open = options.insecure,
-                             .limits = {}});
+  const size_t keys = server.keys.size();
+  auto front = Front::start(**session, protocol_options(options, keys), std::move(server));
   if (!front) return fail("serve", front.error().message);
   while (!(*session)->generator().wait_ready(std::chrono::milliseconds(100))) {
     if (signals.pending()) return 0;

@@ -48,7 +48,8 @@ Command status() {
             const auto options =
                 std::make_shared<Options>();  // shared: the parser fills what the run reads
             app.add_option("--url", options->url, "Where the server is")->capture_default_str();
-            app.add_option("--api-key-file", options->key_file, "File whose first line is the key");
+            app.add_option("--api-key-file", options->key_file,
+                           "File whose first key is the server's");
             app.add_flag("--json", options->json, "Print JSON");
             return [options] { return run(*options); };
           }};

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -92,7 +94,11 @@ class LogitsRank {
     if (!writer) return writer.error();
     const Status ran =
         for_each_step([&](const engine::StepResult& result) { writer->append(result.logits); });
-    return ran ? writer->finish() : ran;
+    const Status written = ran ? writer->finish() : ran;
+    std::error_code ignored;
+    if (!written && std::filesystem::is_regular_file(options_.logits_out, ignored))
+      std::filesystem::remove(options_.logits_out, ignored);  // no half a file is left behind
+    return written;
   }
 
   Status follow() {
@@ -124,8 +130,9 @@ Result<std::vector<gen::TokenId>> read_tokens(const std::string& file) {
   if (!in) return Error{ErrorCode::kNotFound, fmt::format("cannot read {}", file)};
   const auto json = nlohmann::json::parse(in, nullptr, false);
   const bool is_list =
-      json.is_array() && !json.empty() &&
-      std::all_of(json.begin(), json.end(), [](const auto& id) { return id.is_number_unsigned(); });
+      json.is_array() && !json.empty() && std::all_of(json.begin(), json.end(), [](const auto& id) {
+        return id.is_number_unsigned() && id.template get<uint64_t>() <= INT32_MAX;
+      });
   if (!is_list)
     return Error{ErrorCode::kInvalid,
                  fmt::format("{}: expected a JSON list of token ids, such as [1, 2, 3]", file)};
