@@ -230,8 +230,10 @@ struct Answers {
   int steps_with_next = 0;
 };
 
-Answers answer(bool overlap, const std::vector<gen::Request>& requests) {
-  const auto model = load(overlap);
+Answers answer(bool overlap,
+               const std::vector<gen::Request>& requests,
+               const RandomOptions& options = {}) {
+  const auto model = load(overlap, options);
   Counting runner(*model);
   const ManualClock clock;
   engine::Core core(runner, clock, {.schedule = {.max_rows = 8, .step_tokens = 16}});
@@ -271,13 +273,18 @@ std::vector<gen::Request> mixed_requests() {
 
 TEST_CASE("overlap: a model gives the same tokens with it and without it, mixed with host draws") {
   const std::vector<gen::Request> requests = mixed_requests();
-  const Answers ahead = answer(true, requests);
-  const Answers one_by_one = answer(false, requests);
-  CHECK(ahead.tokens == one_by_one.tokens);
-  CHECK(ahead.tokens.size() == requests.size());
-  CHECK(ahead.rows_ahead > 80);
-  CHECK(ahead.steps_with_next >= 18);
-  CHECK(one_by_one.rows_ahead == 0);
+  for (const RandomOptions& model : {RandomOptions{},
+                                     {.model_type = "mistral", .bits = 4, .window = 5},
+                                     {.model_type = "qwen3", .heads = 10, .kv_heads = 2}}) {
+    CAPTURE(model.model_type);
+    const Answers ahead = answer(true, requests, model);
+    const Answers one_by_one = answer(false, requests, model);
+    CHECK(ahead.tokens == one_by_one.tokens);
+    CHECK(ahead.tokens.size() == requests.size());
+    CHECK(ahead.rows_ahead > 80);
+    CHECK(ahead.steps_with_next >= 18);
+    CHECK(one_by_one.rows_ahead == 0);
+  }
 }
 
 TEST_CASE("overlap: a stop id in the middle ends the answer and no later token shows") {
