@@ -114,6 +114,7 @@ Result<Launch> Stage::launch(tensor::Step step,
                              const std::vector<uint32_t>& to_host,
                              const std::vector<DrawRow>& draws) {
   try {
+    tensor::use_device(device_);
     Launch out{.step = std::move(step)};
     cache_->copy(from, to);
     if (out.step.tokens() > 0) build(out, to_host, draws);
@@ -151,6 +152,7 @@ Status Stage::land(Launch& launch) {
   logits_.clear();
   drawn_.clear();
   try {
+    tensor::use_device(device_);
     for (array& each : launch.last) each.eval();
     if (launch.logits) keep_logits(*launch.logits);
     if (!launch.drawn) return {};

@@ -1,14 +1,21 @@
 #include "runner/warm_up.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tandem::runner {
 namespace {
 
+/// Each way to draw: the host, greedy, by weight, filtered.
+const std::vector<std::optional<plan::Draw>> kDraws = {std::nullopt, plan::Draw{},
+                                                       plan::Draw{.temperature = 1},
+                                                       plan::Draw{.temperature = 1, .top_p = 0.9F}};
+
 /// Rows of these lengths, cut to what there is room for.
 plan::StepPlan plan_of(const engine::RunnerInfo& info,
                        uint64_t sequence,
-                       const std::vector<uint32_t>& lengths) {
+                       const std::vector<uint32_t>& lengths,
+                       const std::optional<plan::Draw>& draw) {
   plan::StepPlan plan{.epoch = 0, .sequence = sequence, .copies = {}, .rows = {}};
   const uint32_t most = std::min(info.max_context, info.pages * info.page_tokens);
   uint32_t next_page = 0;
@@ -18,7 +25,8 @@ plan::StepPlan plan_of(const engine::RunnerInfo& info,
     row.tokens.assign(std::min(length, most), 0);
     while (row.pages.size() * info.page_tokens < row.tokens.size())
       row.pages.push_back(next_page++ % info.pages);
-    row.wants_logits = true;
+    row.wants_logits = !draw;
+    row.draw = draw;
     plan.rows.push_back(std::move(row));
   }
   return plan;
@@ -32,10 +40,13 @@ Status warm_up(ModelRunner& runner) {
   uint64_t sequence = 0;
   for (const std::vector<uint32_t>& lengths :
        {std::vector<uint32_t>{512}, {32}, {1}, {1, 1}, std::vector<uint32_t>(8, 1), {64, 1}}) {
-    const Status issued = runner.issue(plan_of(runner.info(), sequence++, lengths));
-    if (!issued) return issued;
-    const auto done = runner.complete();
-    if (!done) return done.error();
+    for (const std::optional<plan::Draw>& draw : kDraws) {
+      if (draw && !runner.info().draws) continue;
+      const Status issued = runner.issue(plan_of(runner.info(), sequence++, lengths, draw));
+      if (!issued) return issued;
+      const auto done = runner.complete();
+      if (!done) return done.error();
+    }
   }
   return {};
 }
