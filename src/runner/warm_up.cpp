@@ -38,8 +38,11 @@ Status warm_up(ModelRunner& runner) {
   const Status begun = runner.reset(0);
   if (!begun) return begun;
   uint64_t sequence = 0;
-  for (const std::vector<uint32_t>& lengths :
-       {std::vector<uint32_t>{512}, {32}, {1}, {1, 1}, std::vector<uint32_t>(8, 1), {64, 1}}) {
+  // Kernels of products differ by the number of rows, and those of the head see one row a request.
+  std::vector<std::vector<uint32_t>> steps = {{512}, {64, 1}};
+  for (const uint32_t rows : {1U, 2U, 4U, 8U, 16U, 32U, 64U})
+    steps.push_back(std::vector<uint32_t>(rows, 1));
+  for (const std::vector<uint32_t>& lengths : steps) {
     for (const std::optional<plan::Draw>& draw : kDraws) {
       if (draw && !runner.info().draws) continue;
       const Status issued = runner.issue(plan_of(runner.info(), sequence++, lengths, draw));
