@@ -12,7 +12,7 @@ version=0.32.4
 build=${TANDEM_BUILD:-$root/build/release}
 cache=$root/.deps/mlx-cuda
 stage=$out/stage
-programs="tandem tandem-rank tensor_test runner_test golden_test default_model_test"
+programs="tandem tandem-rank tensor_test runner_test golden_test default_model_test step_bench"
 
 mkdir -p "$cache"
 if [[ ! -e $cache/wheel.tar.xz ]]; then
@@ -25,6 +25,8 @@ if [[ ! -e $cache/wheel.tar.xz ]]; then
   mv "$cache/wheel.tar.xz.new" "$cache/wheel.tar.xz"
 fi
 
+# shellcheck disable=SC2086
+ninja -C "$build" $programs >/dev/null
 rm -rf "$stage" "$out"/part-*
 mkdir -p "$stage/build/bin" "$stage/build/lib" "$stage/build/tests/golden" "$stage/models"
 for program in $programs; do

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sample/philox.h"
+#include "tensor/host.h"
 
 namespace tandem::runner {
 
@@ -36,7 +37,7 @@ template <class T>
 array column(const Rows& rows, T (*value)(const DrawRow&)) {
   std::vector<T> values;
   for (const DrawRow* row : rows) values.push_back(value(*row));
-  return array(values.begin(), mx::Shape{static_cast<int>(rows.size()), 1});
+  return tensor::from_host(values, {static_cast<int>(rows.size()), 1});
 }
 
 float uniform_of(const DrawRow& row) {
@@ -64,9 +65,7 @@ Prepared prepare(const array& logits, const Rows& rows) {
   std::vector<int32_t> index;
   for (const DrawRow* row : rows) index.push_back(static_cast<int32_t>(row->row));
   const bool are_all = static_cast<int>(index.size()) == logits.shape(0) && is_counting(index);
-  const array taken =
-      are_all ? logits
-              : mx::take(logits, array(index.begin(), {static_cast<int>(index.size())}), 0);
+  const array taken = are_all ? logits : mx::take(logits, tensor::from_host(index), 0);
   const array x = mx::where(mx::isnan(taken), array(kNone), mx::minimum(taken, array(kLargest)));
   return {x, mx::max(x, 1, true)};
 }

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "sample/sampler.h"
+#include "tensor/host.h"
 
 namespace tandem::runner {
 namespace {
@@ -40,14 +41,14 @@ plan::TokenId on_host(const Row& row, const plan::Draw& draw, uint32_t position)
 Ids on_device(const std::vector<Row>& logits, const std::vector<DrawRow>& rows) {
   Row flat;
   for (const Row& row : logits) flat.insert(flat.end(), row.begin(), row.end());
-  const mx::array all(flat.begin(),
-                      {static_cast<int>(logits.size()), static_cast<int>(logits[0].size())});
+  const mx::array all = tensor::from_host(
+      flat, {static_cast<int>(logits.size()), static_cast<int>(logits[0].size())});
   Drawn drawn = draw(all, rows);
   mx::eval(drawn.ids, drawn.next);
   Ids ids;
   for (const uint32_t at : drawn.place) {
-    ids.push_back(drawn.ids.data<int32_t>()[at]);
-    CHECK(drawn.next.data<int32_t>()[at] == std::max(0, ids.back()));
+    ids.push_back(tensor::on_host<int32_t>(drawn.ids)[at]);
+    CHECK(tensor::on_host<int32_t>(drawn.next)[at] == std::max(0, ids.back()));
   }
   return ids;
 }

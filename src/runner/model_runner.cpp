@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "tensor/host.h"
+
 namespace tandem::runner {
 namespace {
 
@@ -15,7 +17,8 @@ Error invalid(std::string message) { return {ErrorCode::kInvalid, "plan: " + std
 
 /// Whether a rank alone draws on the device and runs ahead.
 bool overlaps(const ModelOptions& o) {
-  return o.overlap && o.ranks == 1 && o.path == tensor::Path::kPlain;
+  if (o.ranks != 1 || o.path != tensor::Path::kPlain) return false;
+  return o.overlap.value_or(o.device == tensor::mx::Device::cpu);
 }
 
 /// Pages that every rank can hold, or the configured number.
@@ -228,9 +231,9 @@ void ModelRunner::go_on(tensor::Step& step, const plan::StepPlan& plan) const {
     at += row.tokens.size();
   }
   if (!any) return;
-  const tensor::array known(step.ids().begin(), {tokens}, tensor::mx::int32);
+  const tensor::array known = tensor::from_host(step.ids().data(), {tokens}, tensor::mx::int32);
   step.set_id_array(tensor::mx::take(tensor::mx::concatenate({known, last_drawn_->next}),
-                                     tensor::array(from.begin(), {tokens})));
+                                     tensor::from_host(from)));
 }
 
 Status ModelRunner::reset(uint32_t epoch) {

@@ -4,6 +4,7 @@
 
 #include "tensor/evaluator.h"
 #include "tensor/gather.h"
+#include "tensor/host.h"
 
 namespace tandem::runner {
 
@@ -156,7 +157,7 @@ Status Stage::land(Launch& launch) {
     for (array& each : launch.last) each.eval();
     if (launch.logits) keep_logits(*launch.logits);
     if (!launch.drawn) return {};
-    const int32_t* ids = launch.drawn->ids.data<int32_t>();
+    const int32_t* ids = tensor::on_host<int32_t>(launch.drawn->ids);
     for (const uint32_t at : launch.drawn->place) drawn_.push_back(ids[at]);
     return {};
   } catch (const std::exception& failure) {
@@ -186,7 +187,7 @@ array Stage::input(const tensor::Step& step) {
   const mx::Shape shape = {static_cast<int>(step.tokens()), static_cast<int>(config().hidden)};
   std::vector<float> received(step.tokens() * config().hidden);
   check(transport_->recv(std::as_writable_bytes(std::span(received)), part_.rank + 1));
-  return mx::astype(array(received.begin(), shape), context_.dtype);
+  return mx::astype(tensor::from_host(received, shape), context_.dtype);
 }
 
 /// Evaluates everything that the step has built: the root, and what the next step's pools wait for.
@@ -203,12 +204,12 @@ void Stage::finish(const array& root) {
 void Stage::send(const array& hidden) {
   if (transport_ == nullptr)
     throw tensor::CommFailure({ErrorCode::kPeerLost, "no transport: the epoch has not begun"});
-  const std::span values(hidden.data<float>(), hidden.size());
+  const std::span values(tensor::on_host<float>(hidden), hidden.size());
   check(transport_->send(std::as_bytes(values), part_.rank - 1));
 }
 
 void Stage::keep_logits(const array& logits) {
-  const float* values = logits.data<float>();
+  const float* values = tensor::on_host<float>(logits);
   logits_.assign(values, values + logits.size());
 }
 

@@ -4,6 +4,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/rope.h"
+#include "tensor/host.h"
 
 namespace tandem::tensor {
 namespace {
@@ -56,20 +57,18 @@ array gather_row(const array& content,
   const array flat = mx::reshape(mx::take(content, needed, 0), {-1, kv_heads, dim});
   const auto skip = static_cast<int>(from % page_tokens);
   array out = mx::slice(flat, {skip, 0, 0}, {skip + static_cast<int>(to - from), kv_heads, dim});
-  if (!is_regular(shape))
-    out = mx::take(out,
-                   array(shape.kv_of_head.begin(), {static_cast<int>(shape.heads)}, mx::uint32), 1);
+  if (!is_regular(shape)) out = mx::take(out, from_host(shape.kv_of_head), 1);
   return mx::expand_dims(mx::transpose(out, {1, 0, 2}), 0);
 }
 
 /// Which of positions [from, to) each of the row's tokens sees: [tokens, to - from].
 array window_mask(const StepRow& row, uint32_t from, uint32_t to, uint32_t window) {
-  std::vector<bool> mask;
+  std::vector<uint8_t> mask;
   for (uint32_t p = row.start; p < row.start + row.tokens.size(); ++p)
     for (uint32_t key = from; key < to; ++key)
       mask.push_back(key <= p && (window == 0 || p - key < window));
-  return array(mask.begin(), {static_cast<int>(row.tokens.size()), static_cast<int>(to - from)},
-               mx::bool_);
+  return from_host(mask.data(), {static_cast<int>(row.tokens.size()), static_cast<int>(to - from)},
+                   mx::bool_);
 }
 
 array attend_row(const Pool& pool,

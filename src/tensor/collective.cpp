@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tensor/host.h"
+
 namespace tandem::tensor {
 namespace {
 
@@ -31,7 +33,7 @@ void receive_columns(comm::Transport& transport,
   const auto rows = static_cast<size_t>(out.shape(0));
   const auto stride = static_cast<size_t>(out.shape(1));
   float* to = out.data<float>();
-  put_columns(to, stride, columns[0].begin, own.data<float>(), rows, columns[0].size());
+  put_columns(to, stride, columns[0].begin, on_host<float>(own), rows, columns[0].size());
   std::vector<float> part;
   for (uint32_t r = 1; r < columns.size(); ++r) {
     part.resize(rows * columns[r].size());
@@ -64,7 +66,7 @@ array Collective::all_sum(const array& x) const {
       throw std::invalid_argument("[all_sum] expected a contiguous array");
     allocate(outputs[0]);
     auto* data = outputs[0].template data<std::byte>();
-    std::memcpy(data, from.data<std::byte>(), from.nbytes());
+    std::memcpy(data, on_host<std::byte>(from), from.nbytes());
     check(transport().all_sum(data, from.size(), comm_dtype(from.dtype())));
   });
 }

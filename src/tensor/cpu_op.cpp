@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "tensor/host.h"
+
 namespace tandem::tensor {
 
 namespace {
@@ -50,7 +52,10 @@ std::vector<array> cpu_ops(const char* name,
 }
 
 void allocate(array& out) {
-  if (!out.data_shared_ptr()) out.set_data(mx::allocator::malloc(out.nbytes()));
+  if (out.data_shared_ptr()) return;
+  out.set_data(mx::allocator::malloc(out.nbytes()));
+  out.data<std::byte>();  // moves memory that was a device's to where the host writes
+  settle_copies();
 }
 
 void view_columns(array& out, const array& buffer, int64_t stride, int64_t offset) {

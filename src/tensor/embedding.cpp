@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tensor/gather.h"
+#include "tensor/host.h"
 
 namespace tandem::tensor {
 
@@ -33,7 +34,7 @@ array Embedding::operator()(const Step& step) const {
 
 array Embedding::masked(const array& rows, std::vector<float> keep) const {
   if (!context_.is_fast()) {
-    const array mask(keep.begin(), {static_cast<int>(keep.size()), 1});
+    const array mask = from_host(keep, {static_cast<int>(keep.size()), 1});
     return mx::astype(mx::multiply(rows, mask), context_.dtype);
   }
   return cpu_op("KeepRows", rows.shape(), mx::float32, {rows},

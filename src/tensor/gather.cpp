@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "tensor/host.h"
+
 namespace tandem::tensor {
 
 array take_rows(const Context& context, const array& x, const std::vector<uint32_t>& rows) {
   const auto count = static_cast<int>(rows.size());
-  if (!context.is_fast()) return mx::take(x, array(rows.begin(), {count}), 0);
+  if (!context.is_fast()) return mx::take(x, from_host(rows), 0);
   return cpu_op("TakeRows", {count, x.shape(1)}, mx::float32, {x},
                 [rows](const auto& in, auto& out) {
                   allocate(out[0]);

@@ -1,6 +1,7 @@
 #include "tensor/linear.h"
 
 #include "tensor/gather.h"
+#include "tensor/host.h"
 
 namespace tandem::tensor {
 
@@ -16,7 +17,7 @@ RowLinear::RowLinear(const Weights& module,
                     context_.collective == nullptr);
   if (context_.collective && module.has("bias")) {
     const auto bias = module.vector("bias");
-    bias_ = mx::astype(array(bias.begin(), {1, static_cast<int>(outputs)}), context_.dtype);
+    bias_ = mx::astype(from_host(bias, {1, static_cast<int>(outputs)}), context_.dtype);
     bias_->eval();
   }
 }

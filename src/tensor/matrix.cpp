@@ -5,6 +5,7 @@
 
 #include "kernels/matmul.h"
 #include "tensor/dtype.h"
+#include "tensor/host.h"
 
 namespace tandem::tensor {
 namespace {
@@ -25,7 +26,7 @@ array copy_columns(const format::Tensor& t, size_t begin, size_t end) {
   for (size_t r = 0; r < rows; ++r)
     std::memcpy(copy.data() + r * width, t.bytes.data() + r * stride + begin * size, width);
   const mx::Shape shape = {static_cast<int>(rows), static_cast<int>(end - begin)};
-  array host(copy.data(), shape, mlx_dtype(t.dtype), [](void*) {});
+  const array host = from_host(copy.data(), shape, mlx_dtype(t.dtype));
   if (mx::default_device() == mx::Device::cpu) return host;
   array device = mx::maximum(host, host);  // out of managed memory, where a copy would leave it
   mx::eval(device);
@@ -107,7 +108,7 @@ void Matrix::load_plain(const MatrixSource& s, Range columns, bool with_bias) {
   s.module.count_bytes(out.weight.nbytes());
   if (with_bias && s.module.has("bias")) {
     const auto bias = s.module.vector("bias", s.rows);
-    out.bias = as_type(array(bias.begin(), {static_cast<int>(bias.size())}), context_.dtype);
+    out.bias = as_type(from_host(bias), context_.dtype);
   }
   plain_.push_back(std::move(out));
 }
@@ -136,7 +137,7 @@ array Matrix::gather(std::vector<uint32_t> ids) const {
                                          outputs[0].template data<float>());
                   });
   }
-  return gather(array(ids.begin(), {count}));
+  return gather(from_host(ids));
 }
 
 array Matrix::gather(const array& ids) const {

@@ -1,6 +1,7 @@
 #include "tensor/norm.h"
 
 #include "kernels/norm.h"
+#include "tensor/host.h"
 
 namespace tandem::tensor {
 
@@ -8,8 +9,7 @@ RmsNorm::RmsNorm(const Weights& module, double eps)
     : context_(module.context()),
       eps_(static_cast<float>(eps)),
       weight_(std::make_shared<const std::vector<float>>(module.vector("weight"))),
-      plain_weight_(mx::astype(array(weight_->begin(), {static_cast<int>(weight_->size())}),
-                               context_.dtype)) {
+      plain_weight_(mx::astype(from_host(*weight_), context_.dtype)) {
   plain_weight_.eval();
 }
 

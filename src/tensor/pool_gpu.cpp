@@ -6,6 +6,8 @@
 #include <functional>
 #include <string_view>
 
+#include "tensor/host.h"
+
 namespace tandem::tensor {
 namespace {
 
@@ -97,7 +99,7 @@ array copy_on_gpu(const Pool& pool, std::span<const uint32_t> from, std::span<co
       make_kernel("tandem_page_copy", {"keys", "values", "pairs", "order"}, kCudaCopy, kMetalCopy);
   std::vector<uint32_t> pairs = {static_cast<uint32_t>(from.size())};
   for (size_t i = 0; i < from.size(); ++i) pairs.insert(pairs.end(), {from[i], to[i]});
-  const array list(pairs.begin(), {static_cast<int>(pairs.size())});
+  const array list = from_host(pairs);
   const int width = pool.keys.shape(1) * pool.keys.shape(2) * pool.keys.shape(3);
   return run(kernel, {pool.keys, pool.values, list, pool.order},
              from.size() * static_cast<size_t>(width),

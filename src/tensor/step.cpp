@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "tensor/host.h"
+
 namespace tandem::tensor {
 
 Step::Step(std::vector<StepRow> rows, uint32_t page_tokens)
@@ -50,8 +52,8 @@ const std::pair<array, array>& Step::rope_arrays(const Rope& rope) const {
                            static_cast<int>(rope.inverse_frequencies.size())};
   const array scale(rope.scale);
   return rope_arrays_
-      .emplace(&rope, std::pair(mx::multiply(array(table.cosine.begin(), shape), scale),
-                                mx::multiply(array(table.sine.begin(), shape), scale)))
+      .emplace(&rope, std::pair(mx::multiply(from_host(table.cosine, shape), scale),
+                                mx::multiply(from_host(table.sine, shape), scale)))
       .first->second;
 }
 
@@ -59,7 +61,7 @@ const array& Step::slot_array() const {
   if (slot_array_) return *slot_array_;
   std::vector<uint32_t> content = {static_cast<uint32_t>(slots_.size())};
   content.insert(content.end(), slots_.begin(), slots_.end());
-  return slot_array_.emplace(content.begin(), mx::Shape{static_cast<int>(content.size())});
+  return slot_array_.emplace(from_host(content));
 }
 
 const array& Step::page_array() const {
@@ -67,7 +69,7 @@ const array& Step::page_array() const {
   std::vector<uint32_t> content;
   for (const StepRow& row : rows_)
     content.insert(content.end(), row.pages.begin(), row.pages.end());
-  return page_array_.emplace(content.begin(), mx::Shape{static_cast<int>(content.size())});
+  return page_array_.emplace(from_host(content));
 }
 
 }  // namespace tandem::tensor
