@@ -12,6 +12,7 @@
 #include "app/system.h"
 #include "base/log.h"
 #include "chat/local_service.h"
+#include "control/rank_command.h"
 #include "control/secret.h"
 #include "format/checkpoint.h"
 
@@ -37,10 +38,10 @@ uint64_t memory_of_rank(const SessionOptions& options) {
   return static_cast<uint64_t>(all / options.ranks);
 }
 
-/// The command line of a rank but for what the agent adds for each.
-std::vector<std::string> rank_arguments(const SessionOptions& options,
-                                        const fs::path& model,
-                                        const std::string& split) {
+/// What a rank is told about the model.
+std::vector<std::string> model_arguments(const SessionOptions& options,
+                                         const fs::path& model,
+                                         const std::string& split) {
   std::vector<std::string> arguments = {"--model",  model.string(), "--split", split,
                                         "--device", options.device, "--path",  options.path};
   const auto add = [&](const char* flag, const std::string& value) {
@@ -62,17 +63,16 @@ control::InstanceGeneratorOptions generator_options(const SessionOptions& option
   result.instance.name = name;
   result.instance.ranks = options.ranks;
   result.instance.comm = comm_kind(options.comm);
-  result.instance.shared_memory_prefix = fmt::format("/{}-", name);
+  result.instance.meeting_prefix = fmt::format("/{}-", name);
   result.instance.make_secret = control::random_secret;
   result.program = (executable_folder() / "tandem-rank").string();
   result.output_path = options.rank_log;
-  result.arguments = [options, name, common = rank_arguments(options, model, split)](
+  result.arguments = [command =
+                          control::RankCommand{.instance = name,
+                                               .ranks = options.ranks,
+                                               .model = model_arguments(options, model, split)}](
                          uint32_t rank, const std::string& head) {
-    std::vector<std::string> arguments = {
-        "--rank", std::to_string(rank), "--size", std::to_string(options.ranks), "--control",
-        head,     "--instance",         name};
-    arguments.insert(arguments.end(), common.begin(), common.end());
-    return arguments;
+    return control::rank_arguments(command, rank, head);
   };
   return result;
 }
