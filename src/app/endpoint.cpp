@@ -1,11 +1,11 @@
 #include "app/endpoint.h"
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "app/front.h"
 #include "app/key_file.h"
+#include "app/server_json.h"
 #include "app/session.h"
 
 namespace tandem::app {
@@ -86,11 +86,11 @@ Result<std::unique_ptr<Endpoint>> join_or_start(const EndpointOptions& options) 
   return start_own(options);
 }
 
-std::string error_message(const std::string& body) {
-  const auto json = nlohmann::json::parse(body, nullptr, false);
-  if (json.is_object() && json.contains("error") && json["error"].is_object())
-    return json["error"].value("message", body);
-  return body;
+std::string error_message(const net::Response& response) {
+  const std::string message =
+      text_of(member_of(parse_server_json(response.body), "error"), "message");
+  if (!message.empty()) return message;
+  return fmt::format("the server answered with status {}", response.status);
 }
 
 }  // namespace tandem::app

@@ -1,17 +1,15 @@
 // tandem status: what a running server is doing.
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "app/command.h"
 #include "app/endpoint.h"
+#include "app/server_json.h"
 #include "app/status_text.h"
 #include "net/client.h"
 
 namespace tandem::app {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string url = kDefaultUrl;
@@ -26,12 +24,12 @@ int run(const Options& options) {
   if (!response)
     return fail("status",
                 fmt::format("no server answers at {}: {}", options.url, response.error().message));
-  if (response->status != 200) return fail("status", error_message(response->body));
+  if (response->status != 200) return fail("status", error_message(*response));
   if (options.json) {
     std::puts(response->body.c_str());
     return 0;
   }
-  const Json status = Json::parse(response->body, nullptr, false);
+  const auto status = parse_server_json(response->body);
   if (!status.is_object())
     return fail("status",
                 fmt::format("{} did not answer with JSON: is it a tandem server?", options.url));
