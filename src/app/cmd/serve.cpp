@@ -31,7 +31,7 @@ struct Options {
 protocol::Options protocol_options(const Options& options, size_t keys) {
   protocol::Options result;
   result.aliases = options.aliases;
-  result.fingerprint = fmt::format("tandem-{}-mlx-{}-{}-cpu", kVersion, kMlxVersion, platform());
+  result.fingerprint = fmt::format("tandem-{}-mlx-{}-{}", kVersion, kMlxVersion, platform());
   result.strict_fields = options.strict;
   result.separate_clients = keys > 1;
   result.keep_alive = std::chrono::seconds(options.keep_alive_seconds);
