@@ -73,7 +73,7 @@ Result<net::Client> client_of(const std::string& url, const std::string& key_fil
 
 Result<std::unique_ptr<Endpoint>> join_or_start(const EndpointOptions& options) {
   const bool asked = !options.url.empty();
-  if (!asked && !options.session.model.empty()) return start_own(options);
+  if (!asked && !options.session.model.name.empty()) return start_own(options);
   auto client = client_of(asked ? options.url : kDefaultUrl, options.key_file);
   if (!client) return client.error();
   const auto alive = client->get("/health/live");

@@ -54,7 +54,23 @@ def test_logits_do_not_depend_on_chunks(tmp_path):
     assert chunked == whole
 
 
-@pytest.mark.parametrize("split", ["tensor", "pipeline"])
+def test_logits_refuses_what_it_would_ignore(tmp_path):
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text("[1]")
+    for option in ("--context", "--memory", "--comm", "--rank-log"):
+        arguments = ("--tokens", str(tokens), "--out", str(tmp_path / "out"), option, "1")
+        done = subprocess.run([BINARY, "logits", *arguments], capture_output=True, text=True)
+        assert done.returncode != 0 and option in done.stderr + done.stdout
+
+
+def test_logits_checks_shares_before_it_loads(tmp_path):
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text("[1]")
+    arguments = ("--tokens", str(tokens), "--out", str(tmp_path / "out"), "--ranks", "2", "--shares", "0,0")
+    assert "at least one rank" in run("logits", *arguments, code=1).stderr
+
+
+@pytest.mark.parametrize("split", ["tensor", "pipeline", "auto"])
 def test_logits_over_ranks_agree(tmp_path, split):
     _, alone = logits(tmp_path, "alone.safetensors")
     _, shared = logits(tmp_path, "shared.safetensors", "--ranks", "3", "--split", split)

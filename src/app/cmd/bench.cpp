@@ -132,8 +132,8 @@ int run(const Options& options) {
     first.push_back(speed->first_token);
   }
   std::printf("%s, %u rank%s, %u requests of %u + %u tokens, median of %u (min to max)\n",
-              (*session)->service().model().id.c_str(), options.session.ranks,
-              options.session.ranks == 1 ? "" : "s", options.batch, options.prompt,
+              (*session)->service().model().id.c_str(), options.session.model.ranks,
+              options.session.model.ranks == 1 ? "" : "s", options.batch, options.prompt,
               options.generate, options.repeats);
   print_row("prefill", prefill, "tok/s");
   print_row("time to first token", first, "s");
