@@ -11,8 +11,6 @@
 namespace tandem::app {
 namespace {
 
-constexpr std::chrono::seconds kLoadTime{900};
-
 class Joined final : public Endpoint {
  public:
   explicit Joined(net::Client client) : client_(std::move(client)) {}
@@ -39,10 +37,8 @@ class Own final : public Endpoint {
 };
 
 Result<std::unique_ptr<Endpoint>> start_own(const EndpointOptions& options) {
-  auto session = Session::start(options.session);
+  auto session = Session::start_ready(options.session);
   if (!session) return session.error();
-  const Status ready = (*session)->wait_ready(kLoadTime);
-  if (!ready) return ready.error();
   auto front = Front::start(**session, {}, {});
   if (!front) return front.error();
   auto client = net::Client::make((*front)->server().url());

@@ -108,6 +108,16 @@ Result<std::unique_ptr<Session>> Session::start(const SessionOptions& options) {
       new Session(std::move(*text), std::move(*generator), std::move(info), split));
 }
 
+Result<std::unique_ptr<Session>> Session::start_ready(const SessionOptions& options) {
+  auto session = start(options);
+  if (!session) return session;
+  control::InstanceGenerator& generator = (*session)->generator();
+  if (generator.wait_ready(control::InstanceOptions().load_timeout)) return session;
+  const std::string trouble = generator.snapshot().trouble;
+  return Error{ErrorCode::kUnavailable, fmt::format("the model did not become ready: {}",
+                                                    trouble.empty() ? "time ran out" : trouble)};
+}
+
 Session::Session(text::ModelText text,
                  std::unique_ptr<control::InstanceGenerator> generator,
                  chat::ModelInfo info,
@@ -119,12 +129,5 @@ Session::Session(text::ModelText text,
 
 // stop() gives every request its last event; only then may the service go.
 Session::~Session() { generator_->stop(); }
-
-Status Session::wait_ready(std::chrono::seconds time) {
-  if (generator_->wait_ready(time)) return {};
-  const std::string trouble = generator_->snapshot().trouble;
-  return Error{ErrorCode::kUnavailable, fmt::format("the model did not become ready: {}",
-                                                    trouble.empty() ? "time ran out" : trouble)};
-}
 
 }  // namespace tandem::app

@@ -1,7 +1,6 @@
 // tandem chat: a conversation in the terminal with a running server, or with one of its own.
 #include <cstdio>
 #include <iostream>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "app/command.h"
@@ -93,21 +92,19 @@ int run(const Options& options) {
   return converse(options, (*endpoint)->client());
 }
 
+void declare_options(CLI::App& app, Options& options) {
+  declare(app, options.endpoint);
+  app.add_option("--system", options.system, "System prompt");
+  app.add_option("--max-tokens", options.max_tokens, "Longest answer")->capture_default_str();
+  app.add_option("--temp", options.temperature, "Temperature")->capture_default_str();
+}
+
 }  // namespace
 
 Command chat() {
   return {.name = "chat",
           .summary = "Talk to the running server, or to a model of its own",
-          .declare = [](CLI::App& app) {
-            const auto options =
-                std::make_shared<Options>();  // shared: the parser fills what the run reads
-            declare(app, options->endpoint);
-            app.add_option("--system", options->system, "System prompt");
-            app.add_option("--max-tokens", options->max_tokens, "Longest answer")
-                ->capture_default_str();
-            app.add_option("--temp", options->temperature, "Temperature")->capture_default_str();
-            return [options] { return run(*options); };
-          }};
+          .declare = with_options(declare_options, run)};
 }
 
 }  // namespace tandem::app

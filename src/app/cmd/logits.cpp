@@ -3,7 +3,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <memory>
 
 #include "app/command.h"
 #include "app/model_options.h"
@@ -49,25 +48,23 @@ int run(const Options& options) {
   return fail("logits", fmt::format("cannot start {}: {}", program, std::strerror(errno)));
 }
 
+void declare_options(CLI::App& app, Options& options) {
+  declare(app, options.model);
+  app.add_option("--tokens", options.tokens, "File with a JSON list of token ids")
+      ->required()
+      ->check(CLI::ExistingFile);
+  app.add_option("--out", options.out,
+                 "Safetensors file to write: tensor logits, [positions, vocab] float32")
+      ->required();
+  app.add_option("--chunk", options.chunk, "Tokens a step; 0: all at once")->capture_default_str();
+}
+
 }  // namespace
 
 Command logits() {
   return {.name = "logits",
           .summary = "Write the logits of every position of a token list",
-          .declare = [](CLI::App& app) {
-            const auto options =
-                std::make_shared<Options>();  // shared: the parser fills what the run reads
-            declare(app, options->model);
-            app.add_option("--tokens", options->tokens, "File with a JSON list of token ids")
-                ->required()
-                ->check(CLI::ExistingFile);
-            app.add_option("--out", options->out,
-                           "Safetensors file to write: tensor logits, [positions, vocab] float32")
-                ->required();
-            app.add_option("--chunk", options->chunk, "Tokens a step; 0: all at once")
-                ->capture_default_str();
-            return [options] { return run(*options); };
-          }};
+          .declare = with_options(declare_options, run)};
 }
 
 }  // namespace tandem::app

@@ -1,6 +1,5 @@
 // tandem status: what a running server is doing.
 #include <cstdio>
-#include <memory>
 
 #include "app/command.h"
 #include "app/endpoint.h"
@@ -37,20 +36,18 @@ int run(const Options& options) {
   return 0;
 }
 
+void declare_options(CLI::App& app, Options& options) {
+  app.add_option("--url", options.url, "Where the server is")->capture_default_str();
+  app.add_option("--api-key-file", options.key_file, "File whose first key is the server's");
+  app.add_flag("--json", options.json, "Print JSON");
+}
+
 }  // namespace
 
 Command status() {
   return {.name = "status",
           .summary = "Show a running server's instances, ranks and requests",
-          .declare = [](CLI::App& app) {
-            const auto options =
-                std::make_shared<Options>();  // shared: the parser fills what the run reads
-            app.add_option("--url", options->url, "Where the server is")->capture_default_str();
-            app.add_option("--api-key-file", options->key_file,
-                           "File whose first key is the server's");
-            app.add_flag("--json", options->json, "Print JSON");
-            return [options] { return run(*options); };
-          }};
+          .declare = with_options(declare_options, run)};
 }
 
 }  // namespace tandem::app
