@@ -114,6 +114,12 @@ def test_the_fingerprint_names_versions_and_platform_and_no_device(client, model
     assert re.fullmatch(r"tandem-[\d.]+-mlx-[\d.]+-[a-z]+-(x86_64|aarch64|arm64)", fingerprint)
 
 
+def test_status_has_both_spellings(url):
+    for path in ("/status", "/v1/status"):
+        with urllib.request.urlopen(url + path, timeout=30) as response:
+            assert json.load(response)["instances"]
+
+
 def test_status_is_readable(client, model, url):
     text = wait_for(lambda: status(url), lambda text: "requests running: 0" in text)
     [rank] = json.loads(status(url, "--json"))["instances"][0]["ranks"]
