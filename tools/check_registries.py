@@ -11,9 +11,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 def main():
     bad = []
     for path in sorted((ROOT / "src").rglob("*.inc")):
-        entries = re.findall(r"^X\((.*)\)", path.read_text(), re.M)
-        if entries != sorted(set(entries)):
-            bad.append(f"{path.relative_to(ROOT)}: entries are not sorted and unique")
+        text = path.read_text()
+        for macro in ("X", "V1"):
+            entries = re.findall(rf"^{macro}\((.*)\)", text, re.M)
+            if entries != sorted(set(entries)):
+                bad.append(f"{path.relative_to(ROOT)}: entries of {macro} are not sorted and unique")
     print("\n".join(bad) or "registries: ok")
     return 1 if bad else 0
 

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,19 @@ struct Command {
   /// parsing: it gives the process's exit code.
   std::function<std::function<int()>(CLI::App&)> declare;
 };
+
+/// The `declare` of a command whose options are a struct of its own.
+template <typename Options>
+std::function<std::function<int()>(CLI::App&)> with_options(void (*declare_options)(CLI::App&,
+                                                                                    Options&),
+                                                            int (*run)(const Options&)) {
+  return [=](CLI::App& app) -> std::function<int()> {
+    const auto options =
+        std::make_shared<Options>();  // shared: the parser fills what the run reads
+    declare_options(app, *options);
+    return [=] { return run(*options); };
+  };
+}
 
 /// Every command of cmd/commands.inc, in its order.
 std::vector<Command> commands();

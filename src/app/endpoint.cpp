@@ -1,17 +1,15 @@
 #include "app/endpoint.h"
 
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "app/front.h"
 #include "app/key_file.h"
+#include "app/server_json.h"
 #include "app/session.h"
 
 namespace tandem::app {
 namespace {
-
-constexpr std::chrono::seconds kLoadTime{900};
 
 class Joined final : public Endpoint {
  public:
@@ -39,10 +37,8 @@ class Own final : public Endpoint {
 };
 
 Result<std::unique_ptr<Endpoint>> start_own(const EndpointOptions& options) {
-  auto session = Session::start(options.session);
+  auto session = Session::start_ready(options.session);
   if (!session) return session.error();
-  const Status ready = (*session)->wait_ready(kLoadTime);
-  if (!ready) return ready.error();
   auto front = Front::start(**session, {}, {});
   if (!front) return front.error();
   auto client = net::Client::make((*front)->server().url());
@@ -73,7 +69,7 @@ Result<net::Client> client_of(const std::string& url, const std::string& key_fil
 
 Result<std::unique_ptr<Endpoint>> join_or_start(const EndpointOptions& options) {
   const bool asked = !options.url.empty();
-  if (!asked && !options.session.model.empty()) return start_own(options);
+  if (!asked && !options.session.model.name.empty()) return start_own(options);
   auto client = client_of(asked ? options.url : kDefaultUrl, options.key_file);
   if (!client) return client.error();
   const auto alive = client->get("/health/live");
@@ -86,11 +82,11 @@ Result<std::unique_ptr<Endpoint>> join_or_start(const EndpointOptions& options) 
   return start_own(options);
 }
 
-std::string error_message(const std::string& body) {
-  const auto json = nlohmann::json::parse(body, nullptr, false);
-  if (json.is_object() && json.contains("error") && json["error"].is_object())
-    return json["error"].value("message", body);
-  return body;
+std::string error_message(const net::Response& response) {
+  const std::string message =
+      text_of(member_of(parse_server_json(response.body), "error"), "message");
+  if (!message.empty()) return message;
+  return fmt::format("the server answered with status {}", response.status);
 }
 
 }  // namespace tandem::app

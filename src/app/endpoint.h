@@ -33,7 +33,7 @@ Result<std::unique_ptr<Endpoint>> join_or_start(const EndpointOptions& options);
 /// A client with the key that the file's first line holds; an empty file name: no key.
 Result<net::Client> client_of(const std::string& url, const std::string& key_file);
 
-/// The message inside an OpenAI error body, or the body itself.
-std::string error_message(const std::string& body);
+/// The message inside an OpenAI error body, or the status when there is none.
+std::string error_message(const net::Response& response);
 
 }  // namespace tandem::app

@@ -83,12 +83,13 @@ Result<std::unique_ptr<Front>> Front::start(Session& session,
   std::unique_ptr<Front> front(new Front(session, std::move(options)));
   net::Router router;
   front->api_.add_routes(router);
-  router.add({.method = "GET",
-              .pattern = "/v1/status",
-              .handler = [raw = front.get()](const net::Request&,
-                                             const std::shared_ptr<net::Reply>& reply) {
-                reply->send(status(raw->session_, raw->api_));
-              }});
+  protocol::add_v1(router,
+                   {.method = "GET",
+                    .pattern = "/status",
+                    .handler = [raw = front.get()](const net::Request&,
+                                                   const std::shared_ptr<net::Reply>& reply) {
+                      reply->send(status(raw->session_, raw->api_));
+                    }});
   auto listening = net::Server::start(std::move(server), std::move(router));
   if (!listening) return listening.error();
   front->server_ = std::move(*listening);

@@ -1,7 +1,6 @@
 // A model that runs: its rank processes, and the service that talks text with them.
 #pragma once
 
-#include <chrono>
 #include <memory>
 
 #include "app/model_path.h"
@@ -20,13 +19,13 @@ class Session {
   /// model lacks.
   static Result<std::unique_ptr<Session>> start(const SessionOptions& options);
 
+  /// Waits for them too. Errors: kUnavailable with the ranks' last trouble.
+  static Result<std::unique_ptr<Session>> start_ready(const SessionOptions& options);
+
   /// Ends all ranks.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
-
-  /// Waits until the ranks are ready. Errors: kUnavailable with the ranks' last trouble.
-  Status wait_ready(std::chrono::seconds time);
 
   chat::Service& service() { return *service_; }
   control::InstanceGenerator& generator() { return *generator_; }

@@ -177,7 +177,7 @@ void Instance::form() {
   form.epoch = epoch_;
   form.size = options_.ranks;
   form.comm = options_.comm;
-  form.shared_memory_name = fmt::format("{}{}", options_.shared_memory_prefix, epoch_);
+  form.shared_memory_name = fmt::format("{}{}", options_.meeting_prefix, epoch_);
   if (options_.make_secret) form.secret = options_.make_secret();
   form.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(timeout);
   for (const Slot& slot : slots_) {

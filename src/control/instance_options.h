@@ -20,7 +20,7 @@ struct InstanceOptions {
   std::string name = {};  // as the ranks say it in Hello
   uint32_t ranks = 1;
   plan::CommKind comm = plan::CommKind::kSharedMemory;
-  std::string shared_memory_prefix = {};          // an epoch's segment is named prefix + epoch
+  std::string meeting_prefix = {};                // of the name under which an epoch's ranks meet
   std::function<plan::Bytes()> make_secret = {};  // for the links of an epoch
   size_t max_requests = 1024;                     // unfinished ones; more are refused
   size_t max_waiting = 256;                       // taken while no engine is ready

@@ -8,6 +8,12 @@
 
 namespace tandem::protocol {
 
+void add_v1(net::Router& router, net::Route route) {
+  router.add(route);
+  route.pattern = "/v1" + route.pattern;
+  router.add(std::move(route));
+}
+
 Api::Api(chat::Service& service, const Clock& clock, Options options, Probe probe)
     : service_(service),
       options_(std::move(options)),
@@ -16,17 +22,21 @@ Api::Api(chat::Service& service, const Clock& clock, Options options, Probe prob
 
 void Api::add_routes(net::Router& router) {
   using Function = void (*)(Api&, const net::Request&, const ReplyPtr&);
-  const auto add = [&](const char* method, const char* path, net::Access access, Function handler) {
-    router.add(
-        {.method = method,
-         .pattern = path,
-         .handler = [this, handler](const net::Request& request,
-                                    const ReplyPtr& reply) { handler(*this, request, reply); },
-         .access = access});
+  const auto route = [&](const char* method, const char* path, net::Access access,
+                         Function handler) -> net::Route {
+    return {.method = method,
+            .pattern = path,
+            .handler = [this, handler](const net::Request& request,
+                                       const ReplyPtr& reply) { handler(*this, request, reply); },
+            .access = access};
   };
-#define X(method, path, access, handler) add(#method, path, net::Access::k##access, handler);
+#define X(method, path, access, handler) \
+  router.add(route(#method, path, net::Access::k##access, handler));
+#define V1(method, path, access, handler) \
+  add_v1(router, route(#method, path, net::Access::k##access, handler));
 #include "protocol/routes.inc"
 #undef X
+#undef V1
 }
 
 std::optional<std::string> Api::unready_reason() const {

@@ -17,6 +17,9 @@ namespace tandem::protocol {
 /// Why instances cannot serve now; nothing when they can. Must not block.
 using Probe = std::function<std::optional<std::string>()>;
 
+/// Adds the route with and without /v1 before its pattern.
+void add_v1(net::Router& router, net::Route route);
+
 /// Outlives the server that serves its routes, and every request. Thread-safe.
 class Api {
  public:

@@ -135,6 +135,29 @@ TEST_CASE("api: a whole answer and a streamed one say the same") {
   }
 }
 
+TEST_CASE("api: every path of /v1 exists without it too, and the others do not exist with it") {
+  Fixture fixture(two_words);
+  const auto ask = [&](const std::string& method, std::string path) {
+    if (const size_t open = path.find("{id...}"); open != std::string::npos)
+      path = path.substr(0, open) + "tiny";
+    const auto client = fixture.client();
+    return (method == "GET" ? client.get(path) : client.post(path, "{}")).value();
+  };
+  const auto is_route = [&](const char* method, const std::string& path) {
+    const net::Response response = ask(method, path);
+    return response.status != 405 && response.body.find("route_not_found") == std::string::npos;
+  };
+#define X(method, path, access, handler)        \
+  CHECK_MESSAGE(is_route(#method, path), path); \
+  CHECK_MESSAGE(!is_route(#method, "/v1" path), path);
+#define V1(method, path, access, handler)       \
+  CHECK_MESSAGE(is_route(#method, path), path); \
+  CHECK_MESSAGE(is_route(#method, "/v1" path), path);
+#include "protocol/routes.inc"
+#undef X
+#undef V1
+}
+
 TEST_CASE("api: choices are told apart by index, and usage counts the prompt once") {
   Fixture fixture(two_words);
   const Json whole = json(

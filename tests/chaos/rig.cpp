@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "cluster/replay.h"
+#include "control/rank_command.h"
 #include "control/secret.h"
 #include "engine/fake_runner.h"
 #include "net/link.h"
@@ -58,34 +59,7 @@ Rig::Rig(RigOptions options)
       name_(unique_name()),
       shared_memory_before_(shared_memory()),
       generator_([this] {
-        control::HeadOptions head{.rank_program = TANDEM_RANK, .name = name_};
-        head.ranks = options_.ranks;
-        head.rank_arguments = {"--fake", "--fake-step-us", "2000", "--fake-token-us", "30"};
-        head.rank_arguments.insert(head.rank_arguments.end(), options_.fake.begin(),
-                                   options_.fake.end());
-        if (options_.keeps_plans) {
-          plans_ = fs::temp_directory_path() / name_;
-          fs::create_directory(plans_);
-          head.plan_log_folder = plans_.string();
-        }
-        control::InstanceGeneratorOptions generator{
-            .instance = {.name = name_, .ranks = options_.ranks},
-            .program = TANDEM_RANK,
-            .arguments = {},
-            .output_path = "/dev/null"};
-        generator.arguments = [this, head, start = uint64_t{0}](
-                                  uint32_t rank, const std::string& address) mutable {
-          const std::lock_guard lock(mutex_);
-          control_address_ = address;
-          std::string dialled = address;
-          if (options_.has_proxies) {
-            auto& proxy = proxies_[rank];
-            if (proxy == nullptr) proxy = std::make_unique<SilentProxy>(address);
-            dialled = proxy->address();
-          }
-          return control::rank_command(head, rank, dialled, start++);
-        };
-        auto started = control::InstanceGenerator::start(std::move(generator));
+        auto started = control::InstanceGenerator::start(generator_options());
         REQUIRE(started.has_value());
         return std::move(*started);
       }()),
@@ -93,6 +67,41 @@ Rig::Rig(RigOptions options)
 
 Rig::~Rig() {
   if (generator_ != nullptr) stop();
+}
+
+control::InstanceGeneratorOptions Rig::generator_options() {
+  control::RankCommand command{
+      .instance = name_,
+      .ranks = options_.ranks,
+      .model = {"--fake", "--fake-step-us", "2000", "--fake-token-us", "30"}};
+  command.model.insert(command.model.end(), options_.fake.begin(), options_.fake.end());
+  if (options_.keeps_plans) {
+    plans_ = fs::temp_directory_path() / name_;
+    fs::create_directory(plans_);
+  }
+  control::InstanceGeneratorOptions generator{.instance = {.name = name_, .ranks = options_.ranks},
+                                              .program = TANDEM_RANK,
+                                              .arguments = {},
+                                              .output_path = "/dev/null"};
+  generator.arguments = [this, command, starts = uint64_t{0}](uint32_t rank,
+                                                              const std::string& head) mutable {
+    auto arguments = control::rank_arguments(command, rank, dialled(rank, head));
+    if (options_.keeps_plans) {
+      arguments.emplace_back("--plan-log");
+      arguments.push_back(plans_ / fmt::format("{:06}-rank{}.plans", starts++, rank));
+    }
+    return arguments;
+  };
+  return generator;
+}
+
+std::string Rig::dialled(uint32_t rank, const std::string& head) {
+  const std::lock_guard lock(mutex_);
+  control_address_ = head;
+  if (!options_.has_proxies) return head;
+  auto& proxy = proxies_[rank];
+  if (proxy == nullptr) proxy = std::make_unique<SilentProxy>(head);
+  return proxy->address();
 }
 
 control::InstanceSnapshot Rig::snapshot() {

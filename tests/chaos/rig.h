@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "client.h"
-#include "control/head.h"
+#include "control/instance_generator.h"
 #include "silent_proxy.h"
 
 namespace tandem::chaos {
@@ -50,6 +50,9 @@ class Rig {
   size_t replayed() const { return replayed_; }
 
  private:
+  control::InstanceGeneratorOptions generator_options();
+  /// Where a new process of the rank finds the head: itself, or a relay to it.
+  std::string dialled(uint32_t rank, const std::string& head);
   void check_nothing_left();
   void replay_plans();
 

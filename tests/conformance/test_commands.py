@@ -54,7 +54,23 @@ def test_logits_do_not_depend_on_chunks(tmp_path):
     assert chunked == whole
 
 
-@pytest.mark.parametrize("split", ["tensor", "pipeline"])
+def test_logits_refuses_what_it_would_ignore(tmp_path):
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text("[1]")
+    for option in ("--context", "--memory", "--comm", "--rank-log"):
+        arguments = ("--tokens", str(tokens), "--out", str(tmp_path / "out"), option, "1")
+        done = subprocess.run([BINARY, "logits", *arguments], capture_output=True, text=True)
+        assert done.returncode != 0 and option in done.stderr + done.stdout
+
+
+def test_logits_checks_shares_before_it_loads(tmp_path):
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text("[1]")
+    arguments = ("--tokens", str(tokens), "--out", str(tmp_path / "out"), "--ranks", "2", "--shares", "0,0")
+    assert "at least one rank" in run("logits", *arguments, code=1).stderr
+
+
+@pytest.mark.parametrize("split", ["tensor", "pipeline", "auto"])
 def test_logits_over_ranks_agree(tmp_path, split):
     _, alone = logits(tmp_path, "alone.safetensors")
     _, shared = logits(tmp_path, "shared.safetensors", "--ranks", "3", "--split", split)
@@ -129,6 +145,88 @@ def test_a_key_file_may_have_the_line_ends_of_windows_and_spaces(tmp_path):
         threading.Thread(target=server.handle_request, daemon=True).start()
         run("status", "--url", f"http://127.0.0.1:{server.server_port}", "--api-key-file", str(keys), code=1)
     assert seen == ["Bearer a-key"]
+
+
+def serve_once(body, kind="application/json"):
+    """A server that is alive and answers everything else with `body`."""
+
+    class Hostile(http.server.BaseHTTPRequestHandler):
+        def answer(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            is_probe = self.path == "/health/live"
+            sent = b"{}" if is_probe else body
+            self.send_response(200 if is_probe or kind == "text/event-stream" else 500)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(sent)))
+            self.end_headers()
+            self.wfile.write(sent)
+
+        do_GET = do_POST = answer
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Hostile)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def talk(server, said=b"hi\n"):
+    done = subprocess.run(
+        [BINARY, "chat", "--url", f"http://127.0.0.1:{server.server_port}"], input=said, capture_output=True, timeout=60
+    )
+    server.shutdown()
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        "7",
+        "[]",
+        '{"choices": 1}',
+        '{"choices": {"delta": 1}}',
+        '{"choices": [{}]}',
+        '{"choices": [[]]}',
+        '{"choices": [{"delta": null}]}',
+        '{"choices": [{"delta": {"content": 5}}]}',
+        '{"error": "text"}',
+        '{"error": {"message": 5}}',
+        '{"error": []}',
+        "[" * 10000,
+    ],
+)
+def test_a_stream_of_any_shape_is_no_crash(chunk):
+    code, out, err = talk(serve_once(f"data: {chunk}\n\ndata: [DONE]\n\n".encode(), "text/event-stream"))
+    assert code == 0, err
+    assert b"json.exception" not in out + err
+    assert (b"tandem chat:" in err) == ("error" in chunk)
+
+
+def test_a_line_that_is_not_utf8_is_sent_all_the_same():
+    stream = b'data: {"choices": [{"delta": {"content": "fine"}}]}\n\ndata: [DONE]\n\n'
+    code, out, err = talk(serve_once(stream, "text/event-stream"), b"\xff\xfe\n")
+    assert code == 0, err
+    assert b"fine" in out
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        ("<html>", "status 500"),
+        ("[]", "status 500"),
+        ('{"error": {"message": 5}}', "status 500"),
+        ('{"error": "text"}', "status 500"),
+        ('{"error": {"message": "broken here"}}', "broken here"),
+    ],
+)
+def test_an_error_of_any_shape_is_one_line(body, words):
+    server = serve_once(body.encode())
+    done = run("status", "--url", f"http://127.0.0.1:{server.server_port}", code=1)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("tandem status: ") and words in line
+    code, _, err = talk(server)
+    assert code == 0 and words.encode() in err
 
 
 def test_a_model_that_cannot_be_loaded_is_refused_at_once_with_the_reason(tmp_path):

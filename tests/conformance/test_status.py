@@ -109,6 +109,17 @@ def test_status_says_what_each_rank_holds(client, model, url):
     assert pages["used"] + pages["cached"] + pages["free"] > 0 and pages["tokens"] > 0
 
 
+def test_the_fingerprint_names_versions_and_platform_and_no_device(client, model):
+    fingerprint = complete(client, model, "Hello").system_fingerprint
+    assert re.fullmatch(r"tandem-[\d.]+-mlx-[\d.]+-[a-z]+-(x86_64|aarch64|arm64)", fingerprint)
+
+
+def test_status_has_both_spellings(url):
+    for path in ("/status", "/v1/status"):
+        with urllib.request.urlopen(url + path, timeout=30) as response:
+            assert json.load(response)["instances"]
+
+
 def test_status_is_readable(client, model, url):
     text = wait_for(lambda: status(url), lambda text: "requests running: 0" in text)
     [rank] = json.loads(status(url, "--json"))["instances"][0]["ranks"]

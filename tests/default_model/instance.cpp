@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "control/rank_command.h"
 #include "control/secret.h"
 
 namespace tandem::default_model {
@@ -43,18 +44,17 @@ std::unique_ptr<control::InstanceGenerator> start(const Layout& layout) {
   options.instance.ranks = layout.ranks;
   options.instance.comm =
       layout.comm == "tcp" ? plan::CommKind::kTcp : plan::CommKind::kSharedMemory;
-  options.instance.shared_memory_prefix = fmt::format("/tandem-{}-", name);
+  options.instance.meeting_prefix = fmt::format("/tandem-{}-", name);
   options.instance.make_secret = control::random_secret;
   options.program = given("TANDEM_RANK", TANDEM_RANK_PATH);
-  options.arguments = [=, model = model_path()](uint32_t rank, const std::string& head) {
-    return std::vector<std::string>{"--rank",         std::to_string(rank),
-                                    "--size",         std::to_string(layout.ranks),
-                                    "--control",      head,
-                                    "--instance",     name,
-                                    "--model",        model,
-                                    "--split",        layout.split,
-                                    "--threads",      layout.ranks == 1 ? "2" : "1",
-                                    "--memory-bytes", std::to_string(uint64_t{1} << 30)};
+  const control::RankCommand command{
+      .instance = name,
+      .ranks = layout.ranks,
+      .model = {"--model", model_path(), "--split", layout.split, "--threads",
+                layout.ranks == 1 ? "2" : "1", "--memory-bytes",
+                std::to_string(uint64_t{1} << 30)}};
+  options.arguments = [command](uint32_t rank, const std::string& head) {
+    return control::rank_arguments(command, rank, head);
   };
   auto generator = control::InstanceGenerator::start(std::move(options));
   REQUIRE(generator);

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
-#include <memory>
 #include <mutex>
 #include <random>
 
@@ -113,10 +112,8 @@ void print_row(const char* name, std::vector<double> values, const char* unit) {
 }
 
 int run(const Options& options) {
-  const auto session = Session::start(options.session);
+  const auto session = Session::start_ready(options.session);
   if (!session) return fail("bench", session.error().message);
-  const Status ready = (*session)->wait_ready(std::chrono::seconds(900));
-  if (!ready) return fail("bench", ready.error().message);
 
   gen::RequestId next_id = 1;
   std::mt19937 random(1);
@@ -132,8 +129,8 @@ int run(const Options& options) {
     first.push_back(speed->first_token);
   }
   std::printf("%s, %u rank%s, %u requests of %u + %u tokens, median of %u (min to max)\n",
-              (*session)->service().model().id.c_str(), options.session.ranks,
-              options.session.ranks == 1 ? "" : "s", options.batch, options.prompt,
+              (*session)->service().model().id.c_str(), options.session.model.ranks,
+              options.session.model.ranks == 1 ? "" : "s", options.batch, options.prompt,
               options.generate, options.repeats);
   print_row("prefill", prefill, "tok/s");
   print_row("time to first token", first, "s");
@@ -141,28 +138,28 @@ int run(const Options& options) {
   return 0;
 }
 
+void declare_options(CLI::App& app, Options& options) {
+  declare(app, options.session);
+  app.add_option("-p,--prompt-tokens", options.prompt, "Prompt tokens")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("-g,--generate-tokens", options.generate, "Answer tokens")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("-b,--batch", options.batch, "Requests at a time")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("-n,--repeats", options.repeats, "Measured repeats after a warm-up")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
 }  // namespace
 
 Command bench() {
-  return {
-      .name = "bench", .summary = "Measure prefill and decode speed", .declare = [](CLI::App& app) {
-        const auto options =
-            std::make_shared<Options>();  // shared: the parser fills what the run reads
-        declare(app, options->session);
-        app.add_option("-p,--prompt-tokens", options->prompt, "Prompt tokens")
-            ->check(CLI::PositiveNumber)
-            ->capture_default_str();
-        app.add_option("-g,--generate-tokens", options->generate, "Answer tokens")
-            ->check(CLI::PositiveNumber)
-            ->capture_default_str();
-        app.add_option("-b,--batch", options->batch, "Requests at a time")
-            ->check(CLI::PositiveNumber)
-            ->capture_default_str();
-        app.add_option("-n,--repeats", options->repeats, "Measured repeats after a warm-up")
-            ->check(CLI::PositiveNumber)
-            ->capture_default_str();
-        return [options] { return run(*options); };
-      }};
+  return {.name = "bench",
+          .summary = "Measure prefill and decode speed",
+          .declare = with_options(declare_options, run)};
 }
 
 }  // namespace tandem::app

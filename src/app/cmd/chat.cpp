@@ -1,11 +1,11 @@
 // tandem chat: a conversation in the terminal with a running server, or with one of its own.
 #include <cstdio>
 #include <iostream>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "app/command.h"
 #include "app/endpoint.h"
+#include "app/server_json.h"
 #include "app/session_options.h"
 #include "net/client.h"
 
@@ -21,6 +21,11 @@ struct Options {
   double temperature = 0.7;
 };
 
+/// What was typed need not be UTF-8; JSON is.
+std::string written(const Json& body) {
+  return body.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 /// Posts the conversation, prints the answer as it comes and returns it.
 Result<std::string> answer(const net::Client& client,
                            const Options& options,
@@ -30,25 +35,25 @@ Result<std::string> answer(const net::Client& client,
                      {"max_tokens", options.max_tokens},
                      {"temperature", options.temperature}};
   std::string text;
-  std::string problem;
+  std::optional<std::string> problem;
   const auto response =
-      client.stream("/v1/chat/completions", body.dump(), [&](const net::SseEvent& event) {
-        const Json chunk = Json::parse(event.data, nullptr, false);
-        if (!chunk.is_object()) return true;  // [DONE]
-        if (chunk.contains("error")) problem = chunk["error"].value("message", event.data);
-        if (!chunk.contains("choices") || chunk["choices"].empty()) return true;
-        const Json& delta = chunk["choices"][0]["delta"];
-        const auto piece = delta.find("content");
-        if (piece == delta.end() || !piece->is_string()) return true;
-        text += piece->get<std::string>();
-        std::fputs(piece->get_ref<const std::string&>().c_str(), stdout);
+      client.stream("/v1/chat/completions", written(body), [&](const net::SseEvent& event) {
+        const Json chunk = parse_server_json(event.data);  // null: [DONE]
+        if (const Json& error = member_of(chunk, "error"); !error.is_null())
+          problem = error.is_object() ? text_of(error, "message") : event.data;
+        const std::string piece =
+            text_of(member_of(first_of(member_of(chunk, "choices")), "delta"), "content");
+        text += piece;
+        std::fputs(piece.c_str(), stdout);
         std::fflush(stdout);
         return true;
       });
   std::puts("");
   if (!response) return response.error();
-  if (!problem.empty()) return Error{ErrorCode::kInternal, problem};
-  if (response->status != 200) return Error{ErrorCode::kInvalid, error_message(response->body)};
+  if (problem) return Error{ErrorCode::kInternal, *problem};
+  if (response->status != 200) return Error{ErrorCode::kInvalid, error_message(*response)};
+  if (!response->body.empty())
+    return Error{ErrorCode::kCorrupt, "the server did not answer with a stream"};
   return text;
 }
 
@@ -87,21 +92,19 @@ int run(const Options& options) {
   return converse(options, (*endpoint)->client());
 }
 
+void declare_options(CLI::App& app, Options& options) {
+  declare(app, options.endpoint);
+  app.add_option("--system", options.system, "System prompt");
+  app.add_option("--max-tokens", options.max_tokens, "Longest answer")->capture_default_str();
+  app.add_option("--temp", options.temperature, "Temperature")->capture_default_str();
+}
+
 }  // namespace
 
 Command chat() {
   return {.name = "chat",
           .summary = "Talk to the running server, or to a model of its own",
-          .declare = [](CLI::App& app) {
-            const auto options =
-                std::make_shared<Options>();  // shared: the parser fills what the run reads
-            declare(app, options->endpoint);
-            app.add_option("--system", options->system, "System prompt");
-            app.add_option("--max-tokens", options->max_tokens, "Longest answer")
-                ->capture_default_str();
-            app.add_option("--temp", options->temperature, "Temperature")->capture_default_str();
-            return [options] { return run(*options); };
-          }};
+          .declare = with_options(declare_options, run)};
 }
 
 }  // namespace tandem::app

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <iostream>
 #include <iterator>
-#include <memory>
 #include <mutex>
 
 #include "app/command.h"
@@ -87,12 +86,11 @@ void print_speed(const chat::Usage& usage, Seconds to_first, Seconds rest) {
                rest.count() > 0 ? (usage.completion_tokens - 1) / rest.count() : 0.0);
 }
 
-int run(Options options) {
+int run(const Options& given) {
+  Options options = given;
   if (options.prompt == "-") options.prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
-  const auto session = Session::start(options.session);
+  const auto session = Session::start_ready(options.session);
   if (!session) return fail("generate", session.error().message);
-  const Status ready = (*session)->wait_ready(std::chrono::seconds(900));
-  if (!ready) return fail("generate", ready.error().message);
 
   chat::Service& service = (*session)->service();
   const auto printer = std::make_shared<Printer>();  // shared with the service's thread
@@ -113,25 +111,24 @@ int run(Options options) {
   return 0;
 }
 
+void declare_options(CLI::App& app, Options& options) {
+  declare(app, options.session);
+  app.add_option("--prompt,-p", options.prompt, "Prompt; - reads it from stdin")->required();
+  app.add_option("--system", options.system, "System prompt");
+  app.add_flag("--raw", options.raw, "No chat template: continue the prompt as it is");
+  app.add_option("--max-tokens,-m", options.max_tokens, "Longest answer")->capture_default_str();
+  app.add_option("--temp", options.temperature, "Temperature")->capture_default_str();
+  app.add_option("--top-p", options.top_p, "Nucleus")->capture_default_str();
+  app.add_option("--seed", options.seed, "Seed [a fresh one]");
+  app.add_flag("--verbose,-v", options.verbose, "Speed, to stderr");
+}
+
 }  // namespace
 
 Command generate() {
-  return {
-      .name = "generate", .summary = "Print one answer", .declare = [](CLI::App& app) {
-        const auto options =
-            std::make_shared<Options>();  // shared: the parser fills what the run reads
-        declare(app, options->session);
-        app.add_option("--prompt,-p", options->prompt, "Prompt; - reads it from stdin")->required();
-        app.add_option("--system", options->system, "System prompt");
-        app.add_flag("--raw", options->raw, "No chat template: continue the prompt as it is");
-        app.add_option("--max-tokens,-m", options->max_tokens, "Longest answer")
-            ->capture_default_str();
-        app.add_option("--temp", options->temperature, "Temperature")->capture_default_str();
-        app.add_option("--top-p", options->top_p, "Nucleus")->capture_default_str();
-        app.add_option("--seed", options->seed, "Seed [a fresh one]");
-        app.add_flag("--verbose,-v", options->verbose, "Speed, to stderr");
-        return [options] { return run(*options); };
-      }};
+  return {.name = "generate",
+          .summary = "Print one answer",
+          .declare = with_options(declare_options, run)};
 }
 
 }  // namespace tandem::app

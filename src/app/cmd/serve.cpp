@@ -1,7 +1,6 @@
 // tandem serve: a model behind the OpenAI wire.
 #include <csignal>
 #include <cstdio>
-#include <memory>
 
 #include "app/command.h"
 #include "app/front.h"
@@ -31,7 +30,7 @@ struct Options {
 protocol::Options protocol_options(const Options& options, size_t keys) {
   protocol::Options result;
   result.aliases = options.aliases;
-  result.fingerprint = fmt::format("tandem-{}-mlx-{}-{}-cpu", kVersion, kMlxVersion, platform());
+  result.fingerprint = fmt::format("tandem-{}-mlx-{}-{}", kVersion, kMlxVersion, platform());
   result.strict_fields = options.strict;
   result.separate_clients = keys > 1;
   result.keep_alive = std::chrono::seconds(options.keep_alive_seconds);
@@ -93,36 +92,31 @@ int run(const Options& options) {
   return 0;
 }
 
+void declare_options(CLI::App& app, Options& options) {
+  declare(app, options.session);
+  app.add_option("--host", options.host, "Address to listen on")->capture_default_str();
+  app.add_option("--port", options.port, "Port; 0 takes a free one")->capture_default_str();
+  app.add_option("--api-key-file", options.key_file,
+                 "File with API keys, one a line; without it no key is asked for");
+  app.add_option("--allowed-origins", options.origins, "Origins of web pages that may call, exact")
+      ->delimiter(',');
+  app.add_option("--alias", options.aliases, "Further names of the model")->delimiter(',');
+  app.add_flag("--insecure-no-key", options.insecure, "Listen beyond loopback without a key");
+  app.add_flag("--strict-fields", options.strict,
+               "Refuse unknown request fields instead of ignoring them");
+  app.add_option("--keepalive", options.keep_alive_seconds,
+                 "Seconds between comments in silent streams; 0: none")
+      ->capture_default_str();
+  app.add_option("--drain", options.drain_seconds, "Seconds that running requests get at the end")
+      ->capture_default_str();
+}
+
 }  // namespace
 
 Command serve() {
-  return {
-      .name = "serve",
-      .summary = "Serve a model over the OpenAI wire",
-      .declare = [](CLI::App& app) {
-        const auto options =
-            std::make_shared<Options>();  // shared: the parser fills what the run reads
-        declare(app, options->session);
-        app.add_option("--host", options->host, "Address to listen on")->capture_default_str();
-        app.add_option("--port", options->port, "Port; 0 takes a free one")->capture_default_str();
-        app.add_option("--api-key-file", options->key_file,
-                       "File with API keys, one a line; without it no key is asked for");
-        app.add_option("--allowed-origins", options->origins,
-                       "Origins of web pages that may call, exact")
-            ->delimiter(',');
-        app.add_option("--alias", options->aliases, "Further names of the model")->delimiter(',');
-        app.add_flag("--insecure-no-key", options->insecure,
-                     "Listen beyond loopback without a key");
-        app.add_flag("--strict-fields", options->strict,
-                     "Refuse unknown request fields instead of ignoring them");
-        app.add_option("--keepalive", options->keep_alive_seconds,
-                       "Seconds between comments in silent streams; 0: none")
-            ->capture_default_str();
-        app.add_option("--drain", options->drain_seconds,
-                       "Seconds that running requests get at the end")
-            ->capture_default_str();
-        return [options] { return run(*options); };
-      }};
+  return {.name = "serve",
+          .summary = "Serve a model over the OpenAI wire",
+          .declare = with_options(declare_options, run)};
 }
 
 }  // namespace tandem::app

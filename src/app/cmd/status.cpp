@@ -1,17 +1,14 @@
 // tandem status: what a running server is doing.
 #include <cstdio>
-#include <memory>
-#include <nlohmann/json.hpp>
 
 #include "app/command.h"
 #include "app/endpoint.h"
+#include "app/server_json.h"
 #include "app/status_text.h"
 #include "net/client.h"
 
 namespace tandem::app {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string url = kDefaultUrl;
@@ -26,12 +23,12 @@ int run(const Options& options) {
   if (!response)
     return fail("status",
                 fmt::format("no server answers at {}: {}", options.url, response.error().message));
-  if (response->status != 200) return fail("status", error_message(response->body));
+  if (response->status != 200) return fail("status", error_message(*response));
   if (options.json) {
     std::puts(response->body.c_str());
     return 0;
   }
-  const Json status = Json::parse(response->body, nullptr, false);
+  const auto status = parse_server_json(response->body);
   if (!status.is_object())
     return fail("status",
                 fmt::format("{} did not answer with JSON: is it a tandem server?", options.url));
@@ -39,20 +36,18 @@ int run(const Options& options) {
   return 0;
 }
 
+void declare_options(CLI::App& app, Options& options) {
+  app.add_option("--url", options.url, "Where the server is")->capture_default_str();
+  app.add_option("--api-key-file", options.key_file, "File whose first key is the server's");
+  app.add_flag("--json", options.json, "Print JSON");
+}
+
 }  // namespace
 
 Command status() {
   return {.name = "status",
           .summary = "Show a running server's instances, ranks and requests",
-          .declare = [](CLI::App& app) {
-            const auto options =
-                std::make_shared<Options>();  // shared: the parser fills what the run reads
-            app.add_option("--url", options->url, "Where the server is")->capture_default_str();
-            app.add_option("--api-key-file", options->key_file,
-                           "File whose first key is the server's");
-            app.add_flag("--json", options->json, "Print JSON");
-            return [options] { return run(*options); };
-          }};
+          .declare = with_options(declare_options, run)};
 }
 
 }  // namespace tandem::app

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <set>
 #include <string_view>
 
@@ -35,8 +34,7 @@ Json encode_logprobs(const std::vector<chat::LogprobEntry>& entries) {
 class ChatEncoder final : public AnswerEncoder {
  public:
   explicit ChatEncoder(AnswerHead head) : head_(std::move(head)) {
-    Json start = base("chat.completion.chunk");
-    chunk_start_ = dump(start);
+    chunk_start_ = dump(encode_head(head_, kChunk));
     chunk_start_.back() = ',';
     chunk_end_ = head_.include_usage ? "],\"usage\":null}" : "]}";
   }
@@ -61,18 +59,11 @@ class ChatEncoder final : public AnswerEncoder {
   }
 
   std::string close(const chat::Usage& total) override {
-    std::string out;
-    if (head_.include_usage) {
-      Json last = base("chat.completion.chunk");
-      last["choices"] = Json::array();
-      last["usage"] = encode_usage(total);
-      out = net::encode_sse(dump(last));
-    }
-    return out + net::encode_sse("[DONE]");
+    return encode_close(head_, kChunk, total);
   }
 
   std::string whole(const std::vector<Answer>& answers, const chat::Usage& total) override {
-    Json out = base("chat.completion");
+    Json out = encode_head(head_, "chat.completion");
     out["choices"] = Json::array();
     for (size_t i = 0; i < answers.size(); ++i) {
       const Answer& answer = answers[i];
@@ -96,16 +87,6 @@ class ChatEncoder final : public AnswerEncoder {
   }
 
  private:
-  Json base(const char* object) const {
-    Json out;
-    out["id"] = head_.id;
-    out["object"] = object;
-    out["created"] = head_.created;
-    out["model"] = head_.model;
-    if (!head_.fingerprint.empty()) out["system_fingerprint"] = head_.fingerprint;
-    return out;
-  }
-
   /// The role comes first, once a choice.
   std::string open_choice(uint32_t choice) {
     if (!opened_.insert(choice).second) return {};
@@ -121,6 +102,8 @@ class ChatEncoder final : public AnswerEncoder {
         chunk_start_, choice, delta, logprobs, finish, chunk_end_));
   }
 
+  static constexpr const char* kChunk = "chat.completion.chunk";
+
   const AnswerHead head_;
   std::string chunk_start_;
   std::string chunk_end_;
@@ -131,24 +114,6 @@ class ChatEncoder final : public AnswerEncoder {
 
 std::unique_ptr<AnswerEncoder> make_chat_encoder(AnswerHead head) {
   return std::make_unique<ChatEncoder>(std::move(head));
-}
-
-Json encode_usage(const chat::Usage& usage) {
-  Json out;
-  out["prompt_tokens"] = usage.prompt_tokens;
-  out["completion_tokens"] = usage.completion_tokens;
-  out["total_tokens"] = uint64_t{usage.prompt_tokens} + usage.completion_tokens;
-  out["prompt_tokens_details"] = Json{{"cached_tokens", usage.cached_tokens}};
-  out["completion_tokens_details"] = Json{{"reasoning_tokens", usage.reasoning_tokens}};
-  return out;
-}
-
-const char* name(chat::FinishReason reason) {
-  return reason == chat::FinishReason::kStop ? "stop" : "length";
-}
-
-double finite_logprob(float logprob) {
-  return std::isfinite(logprob) ? static_cast<double>(logprob) : -9999.0;
 }
 
 }  // namespace tandem::protocol::openai

@@ -57,18 +57,11 @@ class CompletionEncoder final : public AnswerEncoder {
   }
 
   std::string close(const chat::Usage& total) override {
-    std::string out;
-    if (head_.include_usage) {
-      Json last = base();
-      last["choices"] = Json::array();
-      last["usage"] = encode_usage(total);
-      out = net::encode_sse(dump(last));
-    }
-    return out + net::encode_sse("[DONE]");
+    return encode_close(head_, kObject, total);
   }
 
   std::string whole(const std::vector<Answer>& answers, const chat::Usage& total) override {
-    Json out = base();
+    Json out = encode_head(head_, kObject);
     out["choices"] = Json::array();
     for (size_t i = 0; i < answers.size(); ++i) {
       size_t offset = count_characters(echo_);
@@ -83,16 +76,6 @@ class CompletionEncoder final : public AnswerEncoder {
   }
 
  private:
-  Json base() const {
-    Json out;
-    out["id"] = head_.id;
-    out["object"] = "text_completion";
-    out["created"] = head_.created;
-    out["model"] = head_.model;
-    if (!head_.fingerprint.empty()) out["system_fingerprint"] = head_.fingerprint;
-    return out;
-  }
-
   static Json encode_choice(size_t index, const std::string& text, Json logprobs, Json finish) {
     Json out;
     out["index"] = index;
@@ -108,12 +91,14 @@ class CompletionEncoder final : public AnswerEncoder {
   }
 
   std::string chunk(uint32_t choice, const std::string& text, Json logprobs, Json finish) const {
-    Json out = base();
+    Json out = encode_head(head_, kObject);
     out["choices"] =
         Json::array({encode_choice(choice, text, std::move(logprobs), std::move(finish))});
     if (head_.include_usage) out["usage"] = nullptr;
     return net::encode_sse(dump(out));
   }
+
+  static constexpr const char* kObject = "text_completion";
 
   const AnswerHead head_;
   const std::string echo_;

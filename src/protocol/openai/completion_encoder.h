@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "protocol/openai/chat_encoder.h"
+#include "protocol/openai/encoding.h"
 
 namespace tandem::protocol::openai {
 

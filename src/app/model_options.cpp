@@ -1,0 +1,89 @@
+#include "app/model_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "app/auto_split.h"
+#include "base/log.h"
+
+namespace tandem::app {
+
+void declare(CLI::App& app, ModelOptions& options) {
+  app.add_option("model", options.name,
+                 "Folder with safetensors, .gguf file, or org/name in the Hugging Face cache "
+                 "[SmolLM2-135M-Instruct]");
+  app.add_option("--ranks", options.ranks, "Processes that share the model")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--split", options.split, "How ranks share it; auto says what it took, and why")
+      ->check(CLI::IsMember({"auto", "tensor", "pipeline"}))
+      ->capture_default_str();
+  app.add_option("--shares", options.shares, "Relative size of each rank's part, such as 2,1")
+      ->delimiter(',');
+  app.add_option("--threads", options.threads,
+                 "Worker threads of each rank [its share of the cores]")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--device", options.device, "What computes: auto takes a GPU that MLX can use")
+      ->check(CLI::IsMember({"auto", "cpu", "gpu"}))
+      ->capture_default_str();
+  app.add_option("--path", options.path,
+                 "Kernels: fast (ours, on the CPU), or plain (MLX operations; slow on a CPU, the "
+                 "oracle); auto: what the device has")
+      ->check(CLI::IsMember({"auto", "fast", "plain"}))
+      ->capture_default_str();
+}
+
+Status check(const ModelOptions& options) {
+  if (!options.shares.empty() && options.shares.size() != options.ranks) {
+    return Error{ErrorCode::kInvalid, fmt::format("--shares names {} parts for {} ranks",
+                                                  options.shares.size(), options.ranks)};
+  }
+  double sum = 0;
+  for (const double share : options.shares) {
+    if (!(share >= 0)) {
+      return Error{ErrorCode::kInvalid,
+                   fmt::format("--shares must be numbers from 0, not {}", share)};
+    }
+    sum += share;
+  }
+  if (!options.shares.empty() && !(sum > 0 && std::isfinite(sum))) {
+    return Error{ErrorCode::kInvalid, "--shares must give at least one rank a part"};
+  }
+  return {};
+}
+
+topology::SplitChoice choose_split(const ModelOptions& options,
+                                   const format::Checkpoint& checkpoint) {
+  if (options.split == "tensor") return {topology::Split::kTensor, "it was asked for"};
+  if (options.split == "pipeline") return {topology::Split::kPipeline, "it was asked for"};
+  topology::SplitChoice choice =
+      auto_split(checkpoint, options.ranks, options.shares, topology::Link::kHost);
+  if (options.ranks > 1) {
+    TANDEM_LOG(kInfo, "split auto: {}, because {}", topology::name(choice.split), choice.reason);
+  }
+  return choice;
+}
+
+std::vector<std::string> rank_options(const ModelOptions& options,
+                                      const std::filesystem::path& model,
+                                      topology::Split split) {
+  const uint32_t threads = options.threads != 0
+                               ? options.threads
+                               : std::max(1U, std::thread::hardware_concurrency() / options.ranks);
+  std::vector<std::string> result = {"--model",   model.string(),
+                                     "--split",   topology::name(split),
+                                     "--threads", std::to_string(threads),
+                                     "--device",  options.device,
+                                     "--path",    options.path};
+  if (!options.shares.empty()) {
+    result.emplace_back("--shares");
+    result.push_back(fmt::format("{}", fmt::join(options.shares, ",")));
+  }
+  return result;
+}
+
+}  // namespace tandem::app

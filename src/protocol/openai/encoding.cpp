@@ -1,0 +1,48 @@
+#include "protocol/openai/encoding.h"
+
+#include <cmath>
+
+#include "net/sse.h"
+
+namespace tandem::protocol::openai {
+
+Json encode_head(const AnswerHead& head, const char* object) {
+  Json out;
+  out["id"] = head.id;
+  out["object"] = object;
+  out["created"] = head.created;
+  out["model"] = head.model;
+  if (!head.fingerprint.empty()) out["system_fingerprint"] = head.fingerprint;
+  return out;
+}
+
+Json encode_usage(const chat::Usage& usage) {
+  Json out;
+  out["prompt_tokens"] = usage.prompt_tokens;
+  out["completion_tokens"] = usage.completion_tokens;
+  out["total_tokens"] = uint64_t{usage.prompt_tokens} + usage.completion_tokens;
+  out["prompt_tokens_details"] = Json{{"cached_tokens", usage.cached_tokens}};
+  out["completion_tokens_details"] = Json{{"reasoning_tokens", usage.reasoning_tokens}};
+  return out;
+}
+
+std::string encode_close(const AnswerHead& head, const char* object, const chat::Usage& total) {
+  std::string out;
+  if (head.include_usage) {
+    Json last = encode_head(head, object);
+    last["choices"] = Json::array();
+    last["usage"] = encode_usage(total);
+    out = net::encode_sse(dump(last));
+  }
+  return out + net::encode_sse("[DONE]");
+}
+
+const char* name(chat::FinishReason reason) {
+  return reason == chat::FinishReason::kStop ? "stop" : "length";
+}
+
+double finite_logprob(float logprob) {
+  return std::isfinite(logprob) ? static_cast<double>(logprob) : -9999.0;
+}
+
+}  // namespace tandem::protocol::openai

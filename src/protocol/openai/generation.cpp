@@ -1,0 +1,33 @@
+#include "protocol/openai/generation.h"
+
+#include "protocol/call.h"
+#include "protocol/errors.h"
+
+namespace tandem::protocol::openai {
+
+void start_generation(const Wire& wire,
+                      Api& api,
+                      const net::Request& request,
+                      const ReplyPtr& reply) {
+  const chat::ModelInfo model = api.service().model();
+  auto parsed = wire.parse(request.body, {.model = model, .options = api.options()});
+  if (!parsed) {
+    api.metrics().refused(wire.endpoint, status_of(parsed.error()));
+    return reply->send(error_response(parsed.error()));
+  }
+  const std::string id = new_request_id(wire.id_prefix);
+  auto encoder = wire.make_encoder({.id = id,
+                                    .model = parsed->model,
+                                    .fingerprint = api.options().fingerprint,
+                                    .created = unix_seconds(),
+                                    .include_usage = parsed->include_usage,
+                                    .logprobs = parsed->request.logprobs.has_value()},
+                                   *parsed);
+  Call::start(api, request, reply,
+              {.id = id,
+               .endpoint = wire.endpoint,
+               .wire = std::move(*parsed),
+               .encoder = std::move(encoder)});
+}
+
+}  // namespace tandem::protocol::openai
