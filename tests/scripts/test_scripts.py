@@ -1,0 +1,70 @@
+"""The project's scripts, alone: each copied into an empty project whose tools and compilers are stand-ins."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def program(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/usr/bin/env bash\nset -eu\n" + text)
+    path.chmod(0o755)
+
+
+def copied(name, to):
+    (to / name).parent.mkdir(parents=True, exist_ok=True)
+    return shutil.copy2(ROOT / name, to / name)
+
+
+def run(*command, path=None, **options):
+    env = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}" if path else os.environ["PATH"]}
+    return subprocess.run([str(part) for part in command], env=env, capture_output=True, text=True, **options)
+
+
+def test_dev_refuses_a_task_it_does_not_know():
+    done = run(ROOT / "dev", "tset")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "./dev TASK" in done.stderr
+
+
+def test_dev_explains_itself_when_asked():
+    for arguments in ([], ["help"]):
+        done = run(ROOT / "dev", *arguments)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "./dev TASK" in done.stdout
+
+
+def fuzz_project(folder, targets):
+    for name in ("cmake", "clang++-19"):
+        program(folder / "bin" / name, ":")
+    program(folder / "bin" / "ninja", f"[[ $* != *'-t targets'* ]] || printf '{targets}'")
+    return copied("tools/fuzz.sh", folder)
+
+
+def test_fuzzing_without_a_target_fails(tmp_path):
+    done = run(fuzz_project(tmp_path, "base_test: phony\\n"), "1", path=tmp_path / "bin")
+    assert done.returncode != 0
+    assert "no fuzz target" in done.stderr
+
+
+def test_every_fuzz_target_runs(tmp_path):
+    (tmp_path / "src").mkdir()
+    for name in ("json_fuzz", "sse_fuzz"):
+        program(tmp_path / "build/fuzz/bin" / name, f"echo ran {name}")
+    script = fuzz_project(tmp_path, "json_fuzz: phony\\nsse_fuzz: phony\\n")
+    done = run(script, "1", path=tmp_path / "bin")
+    assert done.returncode == 0, done.stderr
+    assert "ran json_fuzz" in done.stdout and "ran sse_fuzz" in done.stdout
+
+
+def test_tandem_with_mlx_is_found_out(tmp_path):
+    program(tmp_path / "ldd", "echo libc.so.6; [[ $1 != *rank && $1 != *bad ]] || echo libmlx.so")
+    check = ROOT / "tests/no_libmlx.sh"
+    assert run(check, "tandem", "tandem-rank", path=tmp_path).returncode == 0
+    assert run(check, "tandem-bad", "tandem-rank", path=tmp_path).returncode != 0
+    assert run(check, "tandem", "tandem", path=tmp_path).returncode != 0
+    program(tmp_path / "ldd", "exit 1")
+    assert run(check, "tandem", "tandem-rank", path=tmp_path).returncode != 0
