@@ -60,6 +60,45 @@ def test_every_fuzz_target_runs(tmp_path):
     assert "ran json_fuzz" in done.stdout and "ran sse_fuzz" in done.stdout
 
 
+def launch_project(folder, build):
+    for name in ("bridge", "cmake", "src"):
+        (folder / name).mkdir()
+    for name in ("CMakeLists.txt", "CMakePresets.json", "src/a.cpp"):
+        (folder / name).touch()
+    program(folder / "tools/bootstrap.sh", ":")
+    program(folder / "tools/build.sh", f"echo built >&2\ncd {folder}\nmkdir -p build/release/bin\n{build}")
+    program(folder / "build/release/bin/tandem", 'echo "ran $*"')
+    return copied("tandem", folder)
+
+
+def built(done):
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "ran x\n"
+    return "built" in done.stderr
+
+
+def test_tandem_builds_once_and_again_when_a_source_changed(tmp_path):
+    script = launch_project(tmp_path, ":")
+    assert built(run(script, "x"))
+    assert not built(run(script, "x"))
+    (tmp_path / "src/b.cpp").touch()
+    assert built(run(script, "x"))
+    assert not built(run(script, "x"))
+
+
+def test_a_source_saved_during_a_build_is_built_next_time(tmp_path):
+    script = launch_project(tmp_path, "[[ -e saved ]] || { sleep 0.02; touch saved src/a.cpp; sleep 0.02; }")
+    assert built(run(script, "x"))
+    assert built(run(script, "x"))
+    assert not built(run(script, "x"))
+
+
+def test_a_failed_build_is_tried_again(tmp_path):
+    script = launch_project(tmp_path, "[[ -e failed ]] || { touch failed; exit 1; }")
+    assert run(script, "x").returncode != 0
+    assert built(run(script, "x"))
+
+
 def test_tandem_with_mlx_is_found_out(tmp_path):
     program(tmp_path / "ldd", "echo libc.so.6; [[ $1 != *rank && $1 != *bad ]] || echo libmlx.so")
     check = ROOT / "tests/no_libmlx.sh"
