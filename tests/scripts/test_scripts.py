@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -97,6 +98,57 @@ def test_a_failed_build_is_tried_again(tmp_path):
     script = launch_project(tmp_path, "[[ -e failed ]] || { touch failed; exit 1; }")
     assert run(script, "x").returncode != 0
     assert built(run(script, "x"))
+
+
+LAYERS = """
+[folders]
+base = []
+net = ["base"]
+app = ["*"]
+[mlx]
+allowed = []
+[boost]
+allowed = ["net"]
+[lines]
+file = 3
+"""
+
+
+def layers_say(folder, files):
+    script = copied("tools/check_layers.py", folder)
+    (folder / "layers.toml").write_text(LAYERS)
+    files = {"net/a.cpp": ["base/a.h", "boost/asio.hpp"], "app/a.cpp": ["net/a.h"], **files}
+    for name, includes in files.items():
+        path = folder / "src" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f'#include "{target}"\n' for target in includes))
+    done = run(sys.executable, script)
+    lines = done.stdout.splitlines()
+    assert (done.returncode == 0) == (lines == ["layers: ok"])
+    return lines
+
+
+def test_layers_that_are_kept_are_fine(tmp_path):
+    assert layers_say(tmp_path, {}) == ["layers: ok"]
+
+
+def test_layers_name_what_is_not_allowed(tmp_path):
+    found = layers_say(
+        tmp_path, {"base/a.h": ["net/a.h"], "app/b.h": ["boost/asio.hpp"], "x/a.h": [], "app/c.h": "abcd"}
+    )
+    assert found == [
+        "src/app/b.h: includes boost/asio.hpp, but only net may",
+        "src/app/c.h: 4 lines, at most 3",
+        "src/base/a.h: includes net/a.h, but layers.toml lets base see only nothing",
+        "src/x/a.h: folder 'x' is not listed in layers.toml",
+    ]
+
+
+def test_layers_name_what_is_allowed_and_not_used(tmp_path):
+    assert layers_say(tmp_path, {"net/a.cpp": ["net/a.h"]}) == [
+        "layers.toml: lets net see base, which no file of it includes",
+        "layers.toml: lets net see boost, which no file of it includes",
+    ]
 
 
 def test_tandem_with_mlx_is_found_out(tmp_path):
