@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,14 @@ def test_dev_refuses_a_task_it_does_not_know():
     done = run(ROOT / "dev", "tset")
     assert (done.returncode, done.stdout) == (2, "")
     assert "./dev TASK" in done.stderr
+
+
+def test_the_version_of_mlx_is_written_once():
+    version = (ROOT / "mlx_version").read_text().strip()
+    listed = run("git", "ls-files", "--", "*.sh", "*.cmake", "*CMakeLists.txt", "src", "dev", "tandem", cwd=ROOT).stdout
+    holders = [f for f in listed.split() if (ROOT / f).is_file() and version.encode() in (ROOT / f).read_bytes()]
+    assert re.fullmatch(r"\d+\.\d+\.\d+", version) and listed
+    assert holders == []
 
 
 def test_dev_explains_itself_when_asked():
@@ -64,7 +73,7 @@ def test_every_fuzz_target_runs(tmp_path):
 def launch_project(folder, build):
     for name in ("bridge", "cmake", "src"):
         (folder / name).mkdir()
-    for name in ("CMakeLists.txt", "CMakePresets.json", "src/a.cpp"):
+    for name in ("CMakeLists.txt", "CMakePresets.json", "mlx_version", "src/a.cpp"):
         (folder / name).touch()
     program(folder / "tools/bootstrap.sh", ":")
     program(folder / "tools/build.sh", f"echo built >&2\ncd {folder}\nmkdir -p build/release/bin\n{build}")
