@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that src/ keeps to layers.toml: includes between folders, who sees MLX and Boost, length of files, and that
-nothing is allowed which no file needs."""
+"""Checks that src/ keeps to layers.toml: includes between folders, who sees MLX and Boost, length of files, that nothing
+is allowed which no file needs; and that the product includes no header of the tests (…_test.h, doctest)."""
 
 import pathlib
 import re
@@ -10,6 +10,7 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 LIBRARIES = ("mlx", "boost")
+OF_TESTS = re.compile(r"_(test|fuzz|bench)\.(h|cpp)$")
 
 
 def is_within(rel, folders):
@@ -28,6 +29,8 @@ def problems_of(rel, text, rules):
             yield f"src/{rel}: includes {target}, but layers.toml lets {folder} see only {', '.join(allowed) or 'nothing'}"
         if top in LIBRARIES and not is_within(rel, rules[top]["allowed"]):
             yield f"src/{rel}: includes {target}, but only {', '.join(rules[top]['allowed'])} may"
+        if not OF_TESTS.search(rel.name) and (top == "doctest" or OF_TESTS.search(target)):
+            yield f"src/{rel}: includes {target}, which is for files named …_test, …_fuzz or …_bench"
     lines = text.count("\n")
     if lines > rules["lines"]["file"]:
         yield f"src/{rel}: {lines} lines, at most {rules['lines']['file']}"

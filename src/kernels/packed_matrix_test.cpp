@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "kernels/data_test.h"
 #include "kernels/matmul.h"
-#include "kernels/test_data.h"
 
 using namespace tandem;
 using namespace tandem::kernels;

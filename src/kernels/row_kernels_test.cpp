@@ -5,11 +5,11 @@
 #include <functional>
 
 #include "kernels/activation.h"
+#include "kernels/data_test.h"
 #include "kernels/kv_write.h"
 #include "kernels/norm.h"
 #include "kernels/page_copy.h"
 #include "kernels/rope.h"
-#include "kernels/test_data.h"
 
 using namespace tandem::kernels;
 

@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "net/client.h"
-#include "net/raw_socket.h"
+#include "net/raw_socket_test.h"
 #include "net/sse.h"
 
 namespace tandem::net {

@@ -153,6 +153,14 @@ def test_layers_name_what_is_not_allowed(tmp_path):
     ]
 
 
+def test_layers_keep_the_headers_of_tests_out_of_the_product(tmp_path):
+    of_tests = ["net/peer_test.h", "doctest/doctest.h"]
+    found = layers_say(tmp_path, {"net/b.cpp": of_tests, "net/b_test.cpp": of_tests, "net/peer_test.h": of_tests[1:]})
+    assert found == [
+        f"src/net/b.cpp: includes {target}, which is for files named …_test, …_fuzz or …_bench" for target in of_tests
+    ]
+
+
 def test_layers_name_what_is_allowed_and_not_used(tmp_path):
     assert layers_say(tmp_path, {"net/a.cpp": ["net/a.h"]}) == [
         "layers.toml: lets net see base, which no file of it includes",
