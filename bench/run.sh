@@ -8,7 +8,7 @@ if [[ ! -x $venv/bin/python ]]; then
   python3 -m venv "$venv"
 fi
 "$venv/bin/python" -c 'import mlx_lm' 2>/dev/null ||
-  "$venv/bin/pip" install -q --disable-pip-version-check "mlx[cpu]==0.32.4" "mlx-lm==0.32.2"
+  "$venv/bin/pip" install -q --disable-pip-version-check "mlx[cpu]==$(<mlx_version)" "mlx-lm==0.32.2"
 gguf=$(tools/fetch_default_model.sh)
 checkpoint=${XDG_CACHE_HOME:-$HOME/.cache}/tandem/bench/SmolLM2-135M-Instruct-mlx
 [[ -e $checkpoint/tokenizer_config.json ]] || "$venv/bin/python" bench/peers/export_mlx.py "$gguf" "$checkpoint"

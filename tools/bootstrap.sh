@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 kind=${1:-run}
 
-mlx_version=0.32.4
+mlx_version=$(<mlx_version)
 apt_run=(cmake ninja-build g++ pkg-config ccache git python3 python3-pip python3-venv
   libboost1.81-dev libssl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libxxhash-dev libdnnl-dev doctest-dev)
 apt_dev=(procps iproute2)

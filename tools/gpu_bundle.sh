@@ -8,7 +8,7 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 out=${1:?usage: tools/gpu_bundle.sh OUT [MIB]}
 size=${2:-4096}
-version=0.32.4
+version=$(<"$root/mlx_version")
 build=${TANDEM_BUILD:-$root/build/release}
 cache=$root/.deps/mlx-cuda
 stage=$out/stage

@@ -38,8 +38,7 @@ struct Request {
   gen::Sampling sampling;        // seed and choice are filled in by the service
   std::optional<uint64_t> seed;  // unset: a fresh one
   uint32_t choices = 1;
-  std::optional<uint32_t>
-      max_tokens;  // unset: the service's default, at most what the context leaves
+  std::optional<uint32_t> max_tokens;  // unset: the default, at most what the context leaves
   uint32_t min_tokens = 0;
   std::vector<std::string> stop;  // matched on decoded text, cut out of the answer
   bool ignore_eos = false;

@@ -7,7 +7,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "cluster/cluster_test_ranks.h"
+#include "cluster/ranks_test.h"
 
 namespace tandem::cluster {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "cluster/cluster_test_ranks.h"
+#include "cluster/ranks_test.h"
 #include "cluster/recording_runner.h"
 
 namespace tandem::cluster {

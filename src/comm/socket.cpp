@@ -16,6 +16,8 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/host_port.h"
+
 namespace tandem::comm {
 namespace {
 
@@ -58,25 +60,16 @@ Error io_error(const std::string& what) {
           .message = fmt::format("[comm] {}: {}", what, std::generic_category().message(errno))};
 }
 
-void Fd::reset(int fd) {
-  if (fd_ >= 0) close(fd_);
-  fd_ = fd;
-}
-
 Result<Address> tcp_address(const std::string& text) {
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) {
-    return Error{.code = ErrorCode::kInvalid,
-                 .message = fmt::format("[comm] expected host:port, got \"{}\"", text)};
-  }
-  std::string host = text.substr(0, colon);
-  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  const auto parsed = parse_host_port(text);
+  if (!parsed) return Error{ErrorCode::kInvalid, "[comm] " + parsed.error().message};
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  const int failure = getaddrinfo(host.c_str(), text.c_str() + colon + 1, &hints, &found);
+  const int failure =
+      getaddrinfo(parsed->host.c_str(), std::to_string(parsed->port).c_str(), &hints, &found);
   if (failure != 0) {
     return Error{
         .code = ErrorCode::kInvalid,

@@ -1,4 +1,4 @@
-// Sockets as values: descriptors that close themselves, listening, dialling, passing descriptors.
+// Sockets as values: listening, dialling, passing descriptors.
 #pragma once
 
 #include <sys/socket.h>
@@ -12,29 +12,10 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/result.h"
 
 namespace tandem::comm {
-
-/// Owns a file descriptor.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    if (this != &other) reset(std::exchange(other.fd_, -1));
-    return *this;
-  }
-  ~Fd() { reset(); }
-
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-  void reset(int fd = -1);
-
- private:
-  int fd_ = -1;
-};
 
 /// A socket address of any family.
 struct Address {
@@ -42,7 +23,8 @@ struct Address {
   int family = 0;
 };
 
-/// "host:port" or "[v6]:port". Resolves names, which may take long: prefer numbers.
+/// "host:port" or "[v6]:port". Resolves names, which may take long: prefer numbers. Error:
+/// kInvalid.
 Result<Address> tcp_address(const std::string& text);
 
 /// Where the ranks of one host meet. Never on disk on Linux (abstract); in the user's private

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/log.h"
-#include "control/simulated_world.h"
+#include "control/simulated_world_test.h"
 
 namespace tandem::control {
 namespace {

@@ -1,4 +1,4 @@
-#include "control/simulated_world.h"
+#include "control/simulated_world_test.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/test_data.h"
+#include "kernels/data_test.h"
 
 using namespace tandem::kernels;
 

@@ -20,7 +20,7 @@ struct KernelTable {
   /// Fills the task's sums and factored rows from x.
   void (*prepare)(const MatmulTask&, const float* x, size_t x_stride, size_t begin, size_t end);
   void (*matmul)(const MatmulTask&, size_t begin, size_t end, float* scratch);
-  void (*rms_norm)(const RmsNormArgs&, float* residual, size_t begin, size_t end);
+  void (*rms_norm)(const RmsNormArgs&, size_t begin, size_t end);
   void (*rope)(const RopeArgs&, size_t begin, size_t end);
   void (*gated)(const GatedArgs&, Gate, size_t begin, size_t end);
   void (*softcap)(float* x, float cap, size_t begin, size_t end);

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "kernels/test_data.h"
+#include "kernels/data_test.h"
 
 using namespace tandem::kernels;
 

@@ -1,4 +1,4 @@
-// RMS normalisation, alone and with the residual sum before it.
+// RMS normalisation.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,5 @@ struct RmsNormArgs {
 };
 
 void rms_norm(WorkerPool& pool, const RmsNormArgs& args);
-
-/// First residual[r, i] += x[r, i] (residual [rows, width] contiguous), then normalises residual
-/// into out. Requires residual not to overlap x or out.
-void rms_norm_add(WorkerPool& pool, const RmsNormArgs& args, float* residual);
 
 }  // namespace tandem::kernels

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <string>
 
 #include "kernels/code_layout.h"
 
@@ -21,7 +22,8 @@ Error invalid(fmt::format_string<Args...> format, Args&&... args) {
 Result<Slice> resolve(Slice slice, size_t size, const char* axis) {
   const size_t end = slice.end == SIZE_MAX ? size : slice.end;
   if (slice.begin >= end || end > size) {
-    return invalid("[pack] slice [{}, {}) of {} {}", slice.begin, end, size, axis);
+    return invalid("[pack] a slice must hold some of {} {}, got [{}, {})", size, axis, slice.begin,
+                   end);
   }
   return Slice{slice.begin, end};
 }
@@ -37,15 +39,26 @@ uint32_t code_at(const uint8_t* row, size_t index, uint32_t bits) {
   return (value >> (bit % 8)) & ((1u << bits) - 1);
 }
 
+const char* name_of(ScalarType type) {
+  return type == ScalarType::kF32 ? "float32" : type == ScalarType::kF16 ? "float16" : "bfloat16";
+}
+
+std::string format_of(const QuantizedView& view) {
+  return fmt::format("{}-bit codes in groups of {} with {} scales", view.bits, view.group,
+                     name_of(view.scale_type));
+}
+
 Status check_view(const QuantizedView& view) {
   if (view.bits < 2 || view.bits == 7 || view.bits > 8) {
-    return Error{ErrorCode::kUnsupported, fmt::format("[pack] {}-bit codes", view.bits)};
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("[pack] codes must have 2, 3, 4, 5, 6 or 8 bits, got {}", view.bits)};
   }
   if (view.group != 32 && view.group != 64 && view.group != 128) {
-    return Error{ErrorCode::kUnsupported, fmt::format("[pack] groups of {}", view.group)};
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("[pack] groups must have 32, 64 or 128 columns, got {}", view.group)};
   }
   if (view.cols % view.group != 0) {
-    return invalid("[pack] {} columns in groups of {}", view.cols, view.group);
+    return invalid("[pack] columns must come in whole groups of {}, got {}", view.group, view.cols);
   }
   return {};
 }
@@ -69,7 +82,8 @@ void pack_row(const QuantizedView& view, size_t row, Slice cols, std::byte* pane
   }
 }
 
-void pack_dense_row(const DenseView& view, size_t row, Slice cols, std::byte* panel, size_t o) {
+/// The same for a dense row.
+void pack_row(const DenseView& view, size_t row, Slice cols, std::byte* panel, size_t o) {
   const size_t size = size_of(view.type);
   const size_t stride = view.row_stride == 0 ? view.cols : view.row_stride;
   const auto* from = static_cast<const std::byte*>(view.data) + (row * stride + cols.begin) * size;
@@ -87,7 +101,7 @@ struct Shape {
 template <class View>
 Result<Shape> stacked_shape(std::span<const View> views) {
   Shape shape;
-  if (views.empty()) return invalid("[pack] no matrix given");
+  if (views.empty()) return invalid("[pack] expected one matrix or more, got none");
   for (const View& view : views) {
     const auto rows = resolve(view.row_slice, view.rows, "rows");
     const auto cols = resolve(view.col_slice, view.cols, "columns");
@@ -95,12 +109,26 @@ Result<Shape> stacked_shape(std::span<const View> views) {
     if (!cols) return cols.error();
     const size_t width = cols->end - cols->begin;
     if (shape.outputs > 0 && width != shape.inputs) {
-      return invalid("[pack] stacked matrices of {} and {} columns", shape.inputs, width);
+      return invalid("[pack] stacked matrices must have {} columns as the first has, got {}",
+                     shape.inputs, width);
     }
     shape.inputs = width;
     shape.outputs += rows->end - rows->begin;
   }
   return shape;
+}
+
+/// Writes the sliced rows of all views, one output after the other. The slices fit.
+template <class View>
+void pack_rows(std::span<const View> views, std::byte* panels, size_t panel_bytes) {
+  size_t output = 0;
+  for (const View& view : views) {
+    const Slice rows = *resolve(view.row_slice, view.rows, "rows");
+    const Slice cols = *resolve(view.col_slice, view.cols, "columns");
+    for (size_t row = rows.begin; row < rows.end; ++row, ++output) {
+      pack_row(view, row, cols, panels + output / kPanel * panel_bytes, output % kPanel);
+    }
+  }
 }
 
 }  // namespace
@@ -120,11 +148,13 @@ Result<PackedMatrix> PackedMatrix::from_quantized(std::span<const QuantizedView>
     if (const Status status = check_view(view); !status) return status.error();
     if (view.bits != first.bits || view.group != first.group ||
         view.scale_type != first.scale_type) {
-      return invalid("[pack] stacked matrices of different formats");
+      return invalid("[pack] stacked matrices must have one format, got {} and {}",
+                     format_of(first), format_of(view));
     }
     const Slice cols = *resolve(view.col_slice, view.cols, "columns");
     if (cols.begin % view.group != 0 || cols.end % view.group != 0) {
-      return invalid("[pack] columns [{}, {}) cut groups of {}", cols.begin, cols.end, view.group);
+      return invalid("[pack] a slice of columns must hold whole groups of {}, got [{}, {})",
+                     view.group, cols.begin, cols.end);
     }
   }
   const CodeLayout layout{stored_bits_of(first.bits), first.group, first.scale_type};
@@ -136,15 +166,7 @@ Result<PackedMatrix> PackedMatrix::from_quantized(std::span<const QuantizedView>
   w.type_ = layout.type;
   w.panel_bytes_ = w.inputs_ / layout.group * layout.group_bytes();
   w.allocate();
-  size_t output = 0;
-  for (const QuantizedView& view : views) {
-    const Slice rows = *resolve(view.row_slice, view.rows, "rows");
-    const Slice cols = *resolve(view.col_slice, view.cols, "columns");
-    for (size_t row = rows.begin; row < rows.end; ++row, ++output) {
-      std::byte* panel = w.data_.get() + output / kPanel * w.panel_bytes_;
-      pack_row(view, row, cols, panel, output % kPanel);
-    }
-  }
+  pack_rows(views, w.data_.get(), w.panel_bytes_);
   return w;
 }
 
@@ -152,7 +174,10 @@ Result<PackedMatrix> PackedMatrix::from_dense(std::span<const DenseView> views) 
   const auto shape = stacked_shape(views);
   if (!shape) return shape.error();
   for (const DenseView& view : views) {
-    if (view.type != views[0].type) return invalid("[pack] stacked matrices of different types");
+    if (view.type != views[0].type) {
+      return invalid("[pack] stacked matrices must have one type, got {} and {}",
+                     name_of(views[0].type), name_of(view.type));
+    }
   }
   PackedMatrix w;
   w.outputs_ = shape->outputs;
@@ -161,15 +186,7 @@ Result<PackedMatrix> PackedMatrix::from_dense(std::span<const DenseView> views) 
   const size_t columns = w.type_ == ScalarType::kBf16 ? (w.inputs_ + 1) / 2 * 2 : w.inputs_;
   w.panel_bytes_ = columns * kPanel * size_of(w.type_);
   w.allocate();
-  size_t output = 0;
-  for (const DenseView& view : views) {
-    const Slice rows = *resolve(view.row_slice, view.rows, "rows");
-    const Slice cols = *resolve(view.col_slice, view.cols, "columns");
-    for (size_t row = rows.begin; row < rows.end; ++row, ++output) {
-      std::byte* panel = w.data_.get() + output / kPanel * w.panel_bytes_;
-      pack_dense_row(view, row, cols, panel, output % kPanel);
-    }
-  }
+  pack_rows(views, w.data_.get(), w.panel_bytes_);
   return w;
 }
 

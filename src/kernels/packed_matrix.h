@@ -76,7 +76,6 @@ class PackedMatrix {
   uint32_t group() const { return group_; }         // 0 when dense
   ScalarType scalar_type() const { return type_; }  // of scales and biases, or of dense weights
   size_t panels() const { return (outputs_ + kPanel - 1) / kPanel; }
-  size_t panel_bytes() const { return panel_bytes_; }
   const std::byte* panel(size_t index) const { return data_.get() + index * panel_bytes_; }
 
  private:

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "kernels/data_test.h"
 #include "kernels/matmul.h"
-#include "kernels/test_data.h"
 
 using namespace tandem;
 using namespace tandem::kernels;
@@ -133,30 +133,47 @@ TEST_CASE("packed matrix: dense values survive in every type, with strides and s
   }
 }
 
-TEST_CASE("packed matrix: shapes, slices and formats that do not fit are errors") {
+TEST_CASE("packed matrix: what does not fit is an error that says what would") {
   TestRandom random(3);
-  const TestQuantized source(random, 4, 2, 4, 64);
-  const auto code = [](const QuantizedView& view) {
-    const auto packed = PackedMatrix::from_quantized(view);
+  TestQuantized source(random, 4, 2, 4, 64);
+  source.view.scale_type = ScalarType::kF32;
+  const auto error = [&](auto... changes) {
+    std::vector<QuantizedView> views(sizeof...(changes), source.view);
+    size_t at = 0;
+    (changes(views[at++]), ...);
+    const auto packed = PackedMatrix::from_quantized(views);
     REQUIRE(!packed);
-    return packed.error().code;
+    return packed.error();
   };
-  QuantizedView view = source.view;
-  view.bits = 7;
-  CHECK(code(view) == ErrorCode::kUnsupported);
-  view = source.view;
-  view.group = 48;
-  CHECK(code(view) == ErrorCode::kUnsupported);
-  view = source.view;
-  view.cols = 100;
-  CHECK(code(view) == ErrorCode::kInvalid);
-  view = source.view;
-  view.row_slice = {2, 5};
-  CHECK(code(view) == ErrorCode::kInvalid);
-  view = source.view;
-  view.col_slice = {32, 128};
-  CHECK(code(view) == ErrorCode::kInvalid);
-  CHECK(!PackedMatrix::from_quantized(std::span<const QuantizedView>()));
+  const auto invalid = [](const char* text) { return Error{ErrorCode::kInvalid, text}; };
+  const auto unsupported = [](const char* text) { return Error{ErrorCode::kUnsupported, text}; };
+  const auto same = [](QuantizedView&) {};
+  CHECK(error([](QuantizedView& view) { view.bits = 7; }) ==
+        unsupported("[pack] codes must have 2, 3, 4, 5, 6 or 8 bits, got 7"));
+  CHECK(error([](QuantizedView& view) { view.group = 48; }) ==
+        unsupported("[pack] groups must have 32, 64 or 128 columns, got 48"));
+  CHECK(error([](QuantizedView& view) { view.cols = 100; }) ==
+        invalid("[pack] columns must come in whole groups of 64, got 100"));
+  CHECK(error([](QuantizedView& view) { view.row_slice = {2, 5}; }) ==
+        invalid("[pack] a slice must hold some of 4 rows, got [2, 5)"));
+  CHECK(error([](QuantizedView& view) { view.col_slice = {32, 128}; }) ==
+        invalid("[pack] a slice of columns must hold whole groups of 64, got [32, 128)"));
+  CHECK(error(same, [](QuantizedView& view) { view.col_slice.end = 64; }) ==
+        invalid("[pack] stacked matrices must have 128 columns as the first has, got 64"));
+  CHECK(
+      error(same, [](QuantizedView& view) { view.bits = 3; }) ==
+      invalid("[pack] stacked matrices must have one format, got 4-bit codes in groups of 64 with "
+              "float32 scales and 3-bit codes in groups of 64 with float32 scales"));
+  CHECK(error() == invalid("[pack] expected one matrix or more, got none"));
+
+  DenseView dense{.data = source.view.scales, .rows = 1, .cols = 2};
+  DenseView half = dense;
+  half.type = ScalarType::kF16;
+  const DenseView stack[] = {dense, half};
+  const auto packed = PackedMatrix::from_dense(stack);
+  REQUIRE(!packed);
+  CHECK(packed.error() ==
+        invalid("[pack] stacked matrices must have one type, got float32 and float16"));
 }
 
 TEST_CASE("scalar types: halves convert exactly, subnormal and special values too") {

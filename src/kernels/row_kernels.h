@@ -29,16 +29,11 @@ template <class V>
 }
 
 template <class V>
-void rms_norm_range(const RmsNormArgs& args, float* residual, size_t begin, size_t end) {
+void rms_norm_range(const RmsNormArgs& args, size_t begin, size_t end) {
   const size_t n = args.width;
   const V offset = V::all(args.weight_offset);
   for (size_t r = begin; r < end; ++r) {
     const float* x = args.x + r * args.x_stride;
-    if (residual != nullptr) {
-      float* sum = residual + r * n;
-      map2<V>(sum, x, sum, n, [](V a, V b) { return a + b; });
-      x = sum;
-    }
     const float mean = sum_of_squares<V>(x, n) / static_cast<float>(n);
     const V factor = V::all(1.0f / std::sqrt(mean + args.eps));
     float* out = args.out + r * args.out_stride;

@@ -15,13 +15,11 @@ class Layer {
 
   /// Stores k and v of the step's tokens and returns what their queries attend to: see
   /// tensor::attend().
-  tensor::array attend(const tensor::array& q,
-                       const tensor::array& k,
-                       const tensor::array& v,
+  tensor::array attend(const tensor::QueryKeyValue& x,
                        const tensor::AttentionShape& shape,
                        const tensor::Step& step,
                        const tensor::Context& context) {
-    return tensor::attend(pool_, q, k, v, shape, step, context);
+    return tensor::attend(pool_, x, shape, step, context);
   }
 
   tensor::Pool& pool() { return pool_; }

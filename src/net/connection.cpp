@@ -1,5 +1,6 @@
 #include "net/connection.h"
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +12,12 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <cstdlib>
+#include <exception>
+#include <typeinfo>
 #include <utility>
+
+#include "base/log.h"
 
 namespace tandem::net {
 namespace asio = boost::asio;
@@ -43,6 +49,15 @@ std::optional<Response> read_fault(error_code error, const ServerLimits& limits)
     return fault(400, "bad_request", "not an HTTP/1.1 request: " + error.message());
   }
   return std::nullopt;
+}
+
+/// What may go into the log of an exception: its text may quote the request.
+std::string type_of(const std::exception& error) {
+  const char* mangled = typeid(error).name();
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> plain(
+      abi::__cxa_demangle(mangled, nullptr, nullptr, &status), &std::free);
+  return plain ? plain.get() : mangled;
 }
 
 /// Refuses what two readers could understand differently, and bodies that would have to be
@@ -294,7 +309,13 @@ Connection::Awaitable<bool> Connection::serve_one() {
 void Connection::dispatch(std::shared_ptr<Incoming> incoming,
                           const std::shared_ptr<Exchange>& exchange) {
   state_.run_handler([incoming = std::move(incoming), reply = make_handle(exchange)]() mutable {
-    incoming->route->handler(incoming->request, std::move(reply));
+    const Route& route = *incoming->route;
+    try {
+      route.handler(incoming->request, std::move(reply));
+    } catch (const std::exception& error) {
+      TANDEM_LOG(kError, "the handler of {} {} threw {}", route.method, route.pattern,
+                 type_of(error));
+    }
   });
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/host_port.h"
 #include "base/log.h"
 #include "net/link_impl.h"
 #include "net/link_socket.h"

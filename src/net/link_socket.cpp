@@ -12,9 +12,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
+
+#include "base/host_port.h"
 
 namespace tandem::net {
 namespace {
@@ -69,30 +70,6 @@ std::string format_address(const sockaddr_storage& storage, socklen_t size) {
 }
 
 }  // namespace
-
-void Fd::reset(int fd) {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = fd;
-}
-
-Result<HostPort> parse_host_port(std::string_view address) {
-  const size_t colon = address.rfind(':');
-  const auto bad = [&] {
-    return Error{ErrorCode::kInvalid, fmt::format("expected host:port, got '{}'", address)};
-  };
-  if (colon == std::string_view::npos || colon == 0) return bad();
-  std::string_view host = address.substr(0, colon);
-  const std::string_view digits = address.substr(colon + 1);
-  if (host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  } else if (host.find(':') != std::string_view::npos) {
-    return bad();
-  }
-  uint16_t port = 0;
-  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (problem != std::errc() || end != digits.data() + digits.size() || host.empty()) return bad();
-  return HostPort{std::string(host), port};
-}
 
 Result<Fd> connect_tcp(const std::string& address,
                        TimePoint deadline,

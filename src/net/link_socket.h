@@ -5,41 +5,12 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <utility>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/result.h"
 
 namespace tandem::net {
-
-/// Owns a file descriptor.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    if (this != &other) reset(std::exchange(other.fd_, -1));
-    return *this;
-  }
-  ~Fd() { reset(); }
-
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-  void reset(int fd = -1);
-
- private:
-  int fd_ = -1;
-};
-
-struct HostPort {
-  std::string host;
-  uint16_t port = 0;
-};
-
-/// Splits "host:port" or "[v6]:port". Error: kInvalid.
-Result<HostPort> parse_host_port(std::string_view address);
 
 /// A connected, non-blocking socket without Nagle's delay. Errors: kInvalid, kUnavailable,
 /// kDeadline, kCancelled.

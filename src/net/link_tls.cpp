@@ -23,8 +23,7 @@ constexpr int kSendFlags = MSG_NOSIGNAL;
 constexpr int kSendFlags = 0;  // SO_NOSIGPIPE is set
 #endif
 
-// ---- a BIO over send() and recv(), since OpenSSL's own raises SIGPIPE
-// -----------------------------
+// A BIO over send() and recv(), since OpenSSL's own raises SIGPIPE.
 
 int socket_of(BIO* bio) { return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio))); }
 
@@ -66,8 +65,7 @@ BIO* make_bio(int fd) {
   return bio;
 }
 
-// ---- the pre-shared key
-// ---------------------------------------------------------------------------
+// The pre-shared key.
 
 const TlsContext& context_of(SSL* ssl) {
   return *static_cast<const TlsContext*>(SSL_get_app_data(ssl));

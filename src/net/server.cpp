@@ -30,14 +30,6 @@ namespace {
 
 constexpr std::chrono::seconds kCutLimit{5};
 
-void run_safely(const std::function<void()>& task) {
-  try {
-    task();
-  } catch (const std::exception& error) {
-    TANDEM_LOG(kError, "a request handler failed: {}", error.what());
-  }
-}
-
 Result<tcp::endpoint> find_endpoint(asio::io_context& io, const ServerOptions& options) {
   error_code error;
   const auto address = asio::ip::make_address(options.host, error);
@@ -139,9 +131,7 @@ class Server::Impl {
   }
 
  private:
-  void post(std::function<void()> task) {
-    asio::post(workers_, [task = std::move(task)] { run_safely(task); });
-  }
+  void post(std::function<void()> task) { asio::post(workers_, std::move(task)); }
 
   void accept() {
     acceptor_.async_accept(asio::make_strand(*io_), [this](error_code error, tcp::socket socket) {

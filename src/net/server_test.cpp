@@ -3,14 +3,18 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <future>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
+#include "base/fd.h"
 #include "net/client.h"
-#include "net/raw_socket.h"
+#include "net/raw_socket_test.h"
 #include "net/sse.h"
 
 namespace tandem::net {
@@ -45,6 +49,11 @@ class Fixture {
     router.add({.method = "GET",
                 .pattern = "/drop",
                 .handler = [](const Request&, const std::shared_ptr<Reply>&) {}});
+    router.add({.method = "POST",
+                .pattern = "/throw/{what}",
+                .handler = [](const Request& request, const std::shared_ptr<Reply>&) {
+                  throw std::runtime_error("cannot read " + request.body);
+                }});
     server_ = std::move(Server::start(options, std::move(router))).value();
   }
 
@@ -59,6 +68,34 @@ class Fixture {
   std::promise<std::shared_ptr<Reply>> held_;
   std::promise<void> closed_;
   std::unique_ptr<Server> server_;
+};
+
+/// What the process writes to stderr meanwhile.
+class StderrCapture {
+ public:
+  StderrCapture() : file_(std::tmpfile()), before_(::dup(STDERR_FILENO)) {
+    std::fflush(stderr);
+    ::dup2(::fileno(file_), STDERR_FILENO);
+  }
+  StderrCapture(const StderrCapture&) = delete;
+  StderrCapture& operator=(const StderrCapture&) = delete;
+  ~StderrCapture() {
+    std::fflush(stderr);
+    ::dup2(before_.get(), STDERR_FILENO);
+    std::fclose(file_);
+  }
+
+  std::string text() const {
+    std::fflush(stderr);
+    std::string read(1U << 16, '\0');
+    const ssize_t size = ::pread(::fileno(file_), read.data(), read.size(), 0);
+    read.resize(static_cast<size_t>(std::max<ssize_t>(size, 0)));
+    return read;
+  }
+
+ private:
+  std::FILE* const file_;
+  const Fd before_;
 };
 
 std::string post(std::string_view path, std::string_view body, std::string_view headers = "") {
@@ -337,6 +374,22 @@ TEST_CASE("server: a stream given up by its handler does not look complete") {
   }
   CHECK(socket.read_all().find("0\r\n\r\n") == std::string::npos);
   CHECK(socket.is_closed());
+}
+
+TEST_CASE("server: a handler that throws is a 500, and what it says stays out of the log") {
+  const StderrCapture log;
+  {
+    Fixture fixture;
+    RawSocket socket(fixture.port());
+    REQUIRE(socket.send(post("/throw/secret-path", "secret-body")));
+    CHECK(starts_with(socket.read_until("no_reply"), "HTTP/1.1 500"));
+    CHECK(socket.send(post("/echo", "on")));  // the server lives on
+    CHECK(socket.read_until("on").find("200 OK") != std::string::npos);
+  }
+  const std::string text = log.text();
+  CHECK(text.find("the handler of POST /throw/{what} threw std::runtime_error") !=
+        std::string::npos);
+  CHECK(text.find("secret") == std::string::npos);
 }
 
 TEST_CASE("server: a stop lets a running request end and takes no new one") {

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "plan/samples.h"
+#include "plan/samples_test.h"
 
 namespace tandem::plan {
 namespace {

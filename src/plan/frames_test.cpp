@@ -7,7 +7,7 @@
 #include <set>
 
 #include "plan/codec.h"
-#include "plan/samples.h"
+#include "plan/samples_test.h"
 
 namespace tandem::plan {
 namespace {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "plan/samples.h"
+#include "plan/samples_test.h"
 
 namespace tandem::plan {
 namespace {

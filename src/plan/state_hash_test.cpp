@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "plan/samples.h"
+#include "plan/samples_test.h"
 
 namespace tandem::plan {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <future>
 
-#include "chat/fake_service.h"
+#include "chat/fake_service_test.h"
 #include "net/client.h"
-#include "net/raw_socket.h"
+#include "net/raw_socket_test.h"
 #include "net/server.h"
 #include "protocol/json.h"
 

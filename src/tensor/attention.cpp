@@ -1,209 +1,21 @@
 #include "tensor/attention.h"
 
-#include <algorithm>
-
-#include "kernels/attention.h"
-#include "kernels/rope.h"
-#include "tensor/host.h"
+#include "tensor/attention_paths.h"
 
 namespace tandem::tensor {
-namespace {
-
-// ---- plain path
-// -----------------------------------------------------------------------------------------
-
-/// x [tokens, heads, head_dim], rotated in float32.
-array rotate(const array& x, const Rope& rope, const Step& step) {
-  const auto& [cosine, sine] = step.rope_arrays(rope);
-  const int pairs = cosine.shape(2);
-  const int tokens = x.shape(0), heads = x.shape(1), dim = x.shape(2);
-  const array all = mx::astype(x, mx::float32);
-  const array head = mx::slice(all, {0, 0, 0}, {tokens, heads, 2 * pairs});
-  // [tokens, heads, pairs, 2] or [tokens, heads, 2, pairs], by how pairs lie.
-  const int axis = rope.interleaved ? 3 : 2;
-  const mx::Shape split =
-      rope.interleaved ? mx::Shape{tokens, heads, pairs, 2} : mx::Shape{tokens, heads, 2, pairs};
-  const array both = mx::reshape(head, split);
-  const array a = mx::take(both, 0, axis);
-  const array b = mx::take(both, 1, axis);
-  const array rotated_a = mx::subtract(mx::multiply(a, cosine), mx::multiply(b, sine));
-  const array rotated_b = mx::add(mx::multiply(b, cosine), mx::multiply(a, sine));
-  const array rotated = mx::reshape(mx::stack({rotated_a, rotated_b}, axis), head.shape());
-  if (2 * pairs == dim) return mx::astype(rotated, x.dtype());
-  const array rest = mx::slice(all, {0, 0, 2 * pairs}, {tokens, heads, dim});
-  return mx::astype(mx::concatenate({rotated, rest}, 2), x.dtype());
-}
-
-/// True where each group of query heads has the next KV head, as MLX's attention assumes.
-bool is_regular(const AttentionShape& shape) {
-  if (shape.heads % shape.kv_heads != 0) return false;
-  const uint32_t group = shape.heads / shape.kv_heads;
-  for (uint32_t h = 0; h < shape.heads; ++h)
-    if (shape.kv_of_head[h] != h / group) return false;
-  return true;
-}
-
-/// Positions [from, to) of the row with these pages, [1, heads or kv_heads, to - from, head_dim].
-array gather_row(const array& content,
-                 const array& pages,
-                 uint32_t from,
-                 uint32_t to,
-                 const AttentionShape& shape) {
-  const auto page_tokens = static_cast<uint32_t>(content.shape(1));
-  const auto first_page = static_cast<int>(from / page_tokens);
-  const auto last_page = static_cast<int>((to - 1) / page_tokens);
-  const array needed = mx::slice(pages, {first_page}, {last_page + 1});
-  const int kv_heads = content.shape(2), dim = content.shape(3);
-  const array flat = mx::reshape(mx::take(content, needed, 0), {-1, kv_heads, dim});
-  const auto skip = static_cast<int>(from % page_tokens);
-  array out = mx::slice(flat, {skip, 0, 0}, {skip + static_cast<int>(to - from), kv_heads, dim});
-  if (!is_regular(shape)) out = mx::take(out, from_host(shape.kv_of_head), 1);
-  return mx::expand_dims(mx::transpose(out, {1, 0, 2}), 0);
-}
-
-/// Which of positions [from, to) each of the row's tokens sees: [tokens, to - from].
-array window_mask(const StepRow& row, uint32_t from, uint32_t to, uint32_t window) {
-  std::vector<uint8_t> mask;
-  for (uint32_t p = row.start; p < row.start + row.tokens.size(); ++p)
-    for (uint32_t key = from; key < to; ++key)
-      mask.push_back(key <= p && (window == 0 || p - key < window));
-  return from_host(mask.data(), {static_cast<int>(row.tokens.size()), static_cast<int>(to - from)},
-                   mx::bool_);
-}
-
-array attend_row(const Pool& pool,
-                 const array& pages,
-                 const array& q,
-                 const StepRow& row,
-                 const AttentionShape& shape) {
-  const auto to = static_cast<uint32_t>(row.start + row.tokens.size());
-  const uint32_t from =
-      shape.window == 0 || row.start < shape.window ? 0 : row.start + 1 - shape.window;
-  const array k = gather_row(pool.keys, pages, from, to, shape);
-  const array v = gather_row(pool.values, pages, from, to, shape);
-  const array queries = mx::expand_dims(mx::transpose(q, {1, 0, 2}), 0);
-  const bool is_single = row.tokens.size() == 1;
-  const bool is_cut = shape.window != 0 && to - from > shape.window;
-  const std::string mode = is_single ? "" : is_cut ? "array" : "causal";
-  std::optional<array> mask;
-  if (!is_single && is_cut) mask = window_mask(row, from, to, shape.window);
-  const array out = mx::fast::scaled_dot_product_attention(queries, k, v, shape.scale,
-                                                           mode == "array" ? "" : mode, mask);
-  return mx::reshape(mx::transpose(mx::squeeze(out, 0), {1, 0, 2}), {q.shape(0), -1});
-}
-
-/// A new order that waits for `read`: data flows, so no device can start the next write before.
-array after(const array& read) {
-  return mx::astype(mx::reshape(mx::slice(read, {0, 0}, {1, 1}), {1}), mx::uint32);
-}
-
-array attend_plain(Pool& pool,
-                   const array& q,
-                   const array& k,
-                   const array& v,
-                   const AttentionShape& shape,
-                   const Step& step,
-                   const Context& context) {
-  const int tokens = q.shape(0), dim = static_cast<int>(shape.head_dim);
-  array queries = mx::reshape(q, {tokens, -1, dim});
-  array keys = mx::reshape(k, {tokens, -1, dim});
-  if (shape.rope) {
-    queries = rotate(queries, *shape.rope, step);
-    keys = rotate(keys, *shape.rope, step);
-  }
-  write(pool, mx::reshape(keys, k.shape()), v, step, context);
-  const array pages = ordered(step.page_array(), pool.order);
-  queries = mx::astype(queries, pool.keys.dtype());
-  std::vector<array> parts;
-  int at = 0, page = 0;
-  for (const StepRow& row : step.rows()) {
-    const int end = at + static_cast<int>(row.tokens.size());
-    const int last_page = page + static_cast<int>(row.pages.size());
-    const array part = mx::slice(queries, {at, 0, 0}, {end, queries.shape(1), dim});
-    parts.push_back(attend_row(pool, mx::slice(pages, {page}, {last_page}), part, row, shape));
-    at = end;
-    page = last_page;
-  }
-  const array out = mx::astype(parts.size() == 1 ? parts[0] : mx::concatenate(parts, 0), q.dtype());
-  pool.order = after(out);
-  return out;
-}
-
-// ---- fast path
-// ------------------------------------------------------------------------------------------
-
-/// Rotates in place: the buffer belongs to the projection whose only reader this is.
-array rotate_fast(const array& x,
-                  const AttentionShape& shape,
-                  const Step& step,
-                  const Context& context) {
-  const auto rotate_rows = [&step, rope = shape.rope, dim = size_t{shape.head_dim},
-                            workers = context.workers](const std::vector<array>& in,
-                                                       std::vector<array>& out) {
-    const RopeTable& table = step.rope_table(*rope);
-    share(out[0], in[0]);
-    kernels::rope(*workers, {.x = out[0].data<float>(),
-                             .tokens = step.tokens(),
-                             .heads = static_cast<size_t>(in[0].shape(1)) / dim,
-                             .head_dim = dim,
-                             .token_stride = row_stride(out[0]),
-                             .pairs = rope->inverse_frequencies.size(),
-                             .interleaved = rope->interleaved,
-                             .cosine = table.cosine.data(),
-                             .sine = table.sine.data(),
-                             .scale = rope->scale});
-  };
-  return cpu_op("Rope", x.shape(), mx::float32, {x}, rotate_rows);
-}
-
-array attend_fast(Pool& pool,
-                  const array& q,
-                  const array& k,
-                  const array& v,
-                  const AttentionShape& shape,
-                  const Step& step,
-                  const Context& context) {
-  const array queries = shape.rope ? rotate_fast(q, shape, step, context) : q;
-  const array keys = shape.rope ? rotate_fast(k, shape, step, context) : k;
-  write(pool, keys, v, step, context);
-  const auto run = [&shape, &step, workers = context.workers](const std::vector<array>& in,
-                                                              std::vector<array>& out) {
-    allocate(out[0]);
-    kernels::attention(*workers, {.q = in[0].data<float>(),
-                                  .out = out[0].data<float>(),
-                                  .q_stride = row_stride(in[0]),
-                                  .k_pool = in[1].data<float>(),
-                                  .v_pool = in[2].data<float>(),
-                                  .page_tokens = static_cast<size_t>(in[1].shape(1)),
-                                  .heads = shape.heads,
-                                  .kv_heads = shape.kv_heads,
-                                  .head_dim = shape.head_dim,
-                                  .kv_head_of = shape.kv_of_head.data(),
-                                  .rows = step.spans(),
-                                  .scale = shape.scale,
-                                  .window = shape.window});
-  };
-  // Our evaluator ends a step before the next begins, so reads need no order of their own.
-  return cpu_op("PagedAttention", q.shape(), mx::float32,
-                {queries, pool.keys, pool.values, pool.order}, run);
-}
-
-}  // namespace
 
 array attend(Pool& pool,
-             const array& q,
-             const array& k,
-             const array& v,
+             const QueryKeyValue& x,
              const AttentionShape& shape,
              const Step& step,
              const Context& context) {
-  if (q.shape(1) != static_cast<int>(shape.heads * shape.head_dim) ||
-      k.shape(1) != pool.kv_heads() * pool.head_dim())
+  if (x.q.shape(1) != static_cast<int>(shape.heads * shape.head_dim) ||
+      x.k.shape(1) != pool.kv_heads() * pool.head_dim())
     throw std::invalid_argument(fmt::format(
         "[attend] {} query and {} key columns do not fit {} heads of {} over {} KV heads",
-        q.shape(1), k.shape(1), shape.heads, shape.head_dim, pool.kv_heads()));
-  return context.is_fast() ? attend_fast(pool, q, k, v, shape, step, context)
-                           : attend_plain(pool, q, k, v, shape, step, context);
+        x.q.shape(1), x.k.shape(1), shape.heads, shape.head_dim, pool.kv_heads()));
+  return context.is_fast() ? attend_fast(pool, x, shape, step, context)
+                           : attend_plain(pool, x, shape, step, context);
 }
 
 }  // namespace tandem::tensor

@@ -18,15 +18,19 @@ struct AttentionShape {
   std::shared_ptr<const Rope> rope;  // shared: by all layers
 };
 
+/// Projections of a step's tokens.
+struct QueryKeyValue {
+  array q;  // [tokens, heads * head_dim]
+  array k;  // [tokens, kv_heads * head_dim]
+  array v;  // as k
+};
+
 /// Rotates q and k, stores k and v in the pool and attends to everything that each token may see.
 ///
-/// Shapes    q [tokens, heads * head_dim], k and v [tokens, kv_heads * head_dim]; result as q
-/// Requires  the pool's order to be threaded through every use of it; the step to outlive the
-/// evaluation
+/// Result    as q
+/// Requires  the pool's order to be threaded through every use of it; the step to outlive the graph
 array attend(Pool& pool,
-             const array& q,
-             const array& k,
-             const array& v,
+             const QueryKeyValue& x,
              const AttentionShape& shape,
              const Step& step,
              const Context& context);

@@ -11,8 +11,8 @@ namespace tandem::tensor {
 /// the hot path).
 ///
 /// Requires  the engine thread; the CPU device
-/// Errors    what a node throws; the nodes not yet run stay unscheduled, and the walk may be tried
-/// again Cost      about 0.3 µs a node; an input is released as soon as its last user has run
+/// Errors    what a node throws; the nodes not yet run stay unscheduled: try again
+/// Cost      about 0.3 µs a node; an input is released as soon as its last user has run
 void run_graph(array root);
 
 }  // namespace tandem::tensor

@@ -39,10 +39,8 @@ class Step {
   const std::optional<array>& id_array() const { return id_array_; }
   void set_id_array(array ids) { id_array_ = std::move(ids); }
   const std::vector<uint32_t>& positions() const { return positions_; }
-  const std::vector<uint32_t>& slots() const { return slots_; }  // page * page_tokens + offset
-  const std::vector<uint32_t>& outputs() const {
-    return outputs_;
-  }  // tokens whose logits are wanted
+  const std::vector<uint32_t>& slots() const { return slots_; }      // page * page_tokens + offset
+  const std::vector<uint32_t>& outputs() const { return outputs_; }  // whose logits are wanted
 
   /// Cosines and sines for each token; computed at the first call, by every later layer reused.
   const RopeTable& rope_table(const Rope& rope) const;

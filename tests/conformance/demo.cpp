@@ -8,7 +8,7 @@
 #include <random>
 
 #include "base/clock.h"
-#include "chat/fake_service.h"
+#include "chat/fake_service_test.h"
 #include "net/server.h"
 #include "protocol/api.h"
 

@@ -3,7 +3,7 @@
 
   python make_weights.py --out DIR          # DIR/<architecture>-<variant>/{config.json, model.safetensors}
 
-The values are those of make_tiny.py (numpy PCG64 keyed by seed and tensor name), quantized as MLX does.
+The values come from numpy (PCG64 keyed by seed and tensor name), quantized as MLX does.
 sums.json holds a CRC of each file: a numpy that draws other numbers is an error here, not a wrong logit later.
   python make_weights.py --out DIR --update # writes sums.json anew
 """
@@ -165,11 +165,11 @@ def write_safetensors(path, items):
     header, blobs, offset = {}, [], 0
     for name, value in sorted(items):
         data = np.ascontiguousarray(value).tobytes()
-        dtype = {"float32": "F32", "uint32": "U32"}[str(value.dtype)]
+        dtype = {"float32": "F32", "int32": "I32", "uint32": "U32"}[str(value.dtype)]
         header[name] = dict(dtype=dtype, shape=list(value.shape), data_offsets=[offset, offset + len(data)])
         blobs.append(data)
         offset += len(data)
-    text = json.dumps(header, separators=(",", ":")).encode()
+    text = json.dumps(header, separators=(",", ":"), sort_keys=True).encode()
     text += b" " * (-len(text) % 8)
     content = struct.pack("<Q", len(text)) + text + b"".join(blobs)
     path.write_bytes(content)

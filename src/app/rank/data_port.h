@@ -28,7 +28,7 @@ class DataPort {
 
  private:
   std::string address_;
-  comm::Fd socket_;
+  Fd socket_;
 };
 
 }  // namespace tandem::app

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "app/rank/head_test.h"
 #include "app/rank/rank.h"
-#include "app/rank/rank_test_head.h"
 #include "cluster/replay.h"
 #include "engine/fake_runner.h"
 #include "plan/plan_log.h"

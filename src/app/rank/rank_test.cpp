@@ -5,7 +5,7 @@
 #include <future>
 
 #include "app/rank/fake_model.h"
-#include "app/rank/rank_test_head.h"
+#include "app/rank/head_test.h"
 
 namespace tandem::app {
 namespace {

@@ -46,7 +46,7 @@ array Attention::operator()(const array& x, kv::Layer* kv, const Step& step) con
   const auto qkv = (*qkv_)(x);
   const array q = q_norm_ ? (*q_norm_)(qkv[0]) : qkv[0];
   const array k = k_norm_ ? (*k_norm_)(qkv[1]) : qkv[1];
-  return out_(kv->attend(q, k, qkv[2], shape_, step, context_));
+  return out_(kv->attend({.q = q, .k = k, .v = qkv[2]}, shape_, step, context_));
 }
 
 }  // namespace tandem::model

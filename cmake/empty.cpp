@@ -1,1 +1,0 @@
-// Keeps a folder that has only headers a library.
