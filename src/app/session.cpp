@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "app/auto_split.h"
+#include "app/comm_choice.h"
 #include "app/system.h"
 #include "base/log.h"
 #include "chat/local_service.h"
@@ -19,11 +20,6 @@ namespace tandem::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Where ranks of one machine meet: faster through shared memory, when the system has it.
-plan::CommKind comm_kind(const std::string& name) {
-  return name == "tcp" ? plan::CommKind::kTcp : plan::CommKind::kSharedMemory;
-}
 
 uint32_t threads_of_rank(const SessionOptions& options) {
   if (options.threads != 0) return options.threads;
@@ -51,6 +47,8 @@ std::vector<std::string> rank_arguments(const SessionOptions& options,
   add("--memory-bytes", std::to_string(memory_of_rank(options)));
   if (options.context != 0) add("--max-context", std::to_string(options.context));
   if (!options.shares.empty()) add("--shares", fmt::format("{}", fmt::join(options.shares, ",")));
+  const std::vector<std::string> backend = backend_arguments(options);
+  arguments.insert(arguments.end(), backend.begin(), backend.end());
   return arguments;
 }
 
@@ -61,11 +59,12 @@ control::InstanceGeneratorOptions generator_options(const SessionOptions& option
   control::InstanceGeneratorOptions result;
   result.instance.name = name;
   result.instance.ranks = options.ranks;
-  result.instance.comm = comm_kind(options.comm);
+  result.instance.comm = comm_kind(options);
   result.instance.shared_memory_prefix = fmt::format("/{}-", name);
   result.instance.make_secret = control::random_secret;
   result.program = (executable_folder() / "tandem-rank").string();
   result.output_path = options.rank_log;
+  result.mpirun = find_mpirun(options);
   result.arguments = [options, name, common = rank_arguments(options, model, split)](
                          uint32_t rank, const std::string& head) {
     std::vector<std::string> arguments = {
@@ -87,6 +86,8 @@ topology::SplitChoice choose_split(const SessionOptions& options,
                                    const format::Checkpoint& checkpoint) {
   if (options.split == "tensor") return {topology::Split::kTensor, "it was asked for"};
   if (options.split == "pipeline") return {topology::Split::kPipeline, "it was asked for"};
+  if (plan::ends_with_process(comm_kind(options)))
+    return {topology::Split::kTensor, fmt::format("--comm {} carries no other", options.comm)};
   topology::SplitChoice choice =
       auto_split(checkpoint, options.ranks, options.shares, topology::Link::kHost);
   if (options.ranks > 1) {
@@ -115,7 +116,7 @@ Status check(const SessionOptions& options) {
     return Error{ErrorCode::kInvalid,
                  fmt::format("--memory must be GiB from 0, not {}", options.memory_gib)};
   }
-  return {};
+  return check_comm(options);
 }
 
 }  // namespace

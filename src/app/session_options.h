@@ -18,7 +18,10 @@ struct SessionOptions {
   uint32_t threads = 0;         // of each rank; 0: its share of the cores
   std::string device = "auto";  // cpu, gpu or auto
   std::string path = "auto";    // fast, plain or auto
-  std::string comm = "auto";    // shared-memory, tcp or auto
+  std::string comm = "auto";    // see comm_choice.h
+  std::string jaccl_devices;    // --comm jaccl: file of RDMA devices
+  bool jaccl_ring = false;      // --comm jaccl: neighbours only
+  std::string mpi_library;      // --comm mpi: path of libmpi
   std::string rank_log;         // file for the ranks' log lines; empty: stderr
 };
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "app/comm_choice.h"
 #include "app/command.h"
 #include "app/model_path.h"
 #include "app/session_options.h"
@@ -22,6 +23,9 @@ struct Options {
 
 /// Becomes tandem-rank, which links the engine.
 int run(const Options& options) {
+  if (plan::ends_with_process(comm_kind(options.session)))
+    return fail("logits",
+                "its ranks are threads of one process: --comm must be one of tandem's own");
   const auto model = find_model(options.session.model);
   if (!model) return fail("logits", model.error().message);
   const std::string split = options.session.split == "auto" ? "tensor" : options.session.split;
