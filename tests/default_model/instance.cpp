@@ -21,7 +21,19 @@ std::string given(const char* variable, const char* otherwise) {
   return value != nullptr ? value : otherwise;
 }
 
+plan::CommKind comm_of(const Layout& layout) {
+  if (layout.comm == "tcp") return plan::CommKind::kTcp;
+  if (layout.comm == "ring") return plan::CommKind::kRing;
+  if (layout.comm == "mpi") return plan::CommKind::kMpi;
+  return plan::CommKind::kSharedMemory;
+}
+
 }  // namespace
+
+bool has_mpi() {
+  return std::getenv("TANDEM_TEST_MPIRUN") != nullptr &&
+         std::getenv("TANDEM_TEST_MPI_LIBRARY") != nullptr;
+}
 
 std::string model_path() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
@@ -41,20 +53,25 @@ std::unique_ptr<control::InstanceGenerator> start(const Layout& layout) {
   control::InstanceGeneratorOptions options;
   options.instance.name = name;
   options.instance.ranks = layout.ranks;
-  options.instance.comm =
-      layout.comm == "tcp" ? plan::CommKind::kTcp : plan::CommKind::kSharedMemory;
+  options.instance.comm = comm_of(layout);
+  if (layout.comm == "mpi") options.mpirun = given("TANDEM_TEST_MPIRUN", "");
   options.instance.shared_memory_prefix = fmt::format("/tandem-{}-", name);
   options.instance.make_secret = control::random_secret;
   options.program = given("TANDEM_RANK", TANDEM_RANK_PATH);
   options.arguments = [=, model = model_path()](uint32_t rank, const std::string& head) {
-    return std::vector<std::string>{"--rank",         std::to_string(rank),
-                                    "--size",         std::to_string(layout.ranks),
-                                    "--control",      head,
-                                    "--instance",     name,
-                                    "--model",        model,
-                                    "--split",        layout.split,
-                                    "--threads",      layout.ranks == 1 ? "2" : "1",
-                                    "--memory-bytes", std::to_string(uint64_t{1} << 30)};
+    std::vector<std::string> arguments{"--rank",         std::to_string(rank),
+                                       "--size",         std::to_string(layout.ranks),
+                                       "--control",      head,
+                                       "--instance",     name,
+                                       "--model",        model,
+                                       "--split",        layout.split,
+                                       "--threads",      layout.ranks == 1 ? "2" : "1",
+                                       "--memory-bytes", std::to_string(uint64_t{1} << 30)};
+    if (plan::ends_with_process(comm_of(layout)))
+      arguments.insert(arguments.end(), {"--backend", layout.comm});
+    if (layout.comm == "mpi")
+      arguments.insert(arguments.end(), {"--mpi-library", given("TANDEM_TEST_MPI_LIBRARY", "")});
+    return arguments;
   };
   auto generator = control::InstanceGenerator::start(std::move(options));
   REQUIRE(generator);
