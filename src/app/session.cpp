@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "app/comm_choice.h"
 #include "app/system.h"
 #include "chat/local_service.h"
 #include "control/rank_command.h"
@@ -17,11 +18,6 @@ namespace tandem::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Where ranks of one machine meet: faster through shared memory, when the system has it.
-plan::CommKind comm_kind(const std::string& name) {
-  return name == "tcp" ? plan::CommKind::kTcp : plan::CommKind::kSharedMemory;
-}
 
 uint64_t memory_of_rank(const SessionOptions& options) {
   constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
@@ -40,6 +36,7 @@ std::vector<std::string> rank_options(const SessionOptions& options,
     result.emplace_back("--max-context");
     result.push_back(std::to_string(options.context));
   }
+  for (std::string& argument : backend_arguments(options)) result.push_back(std::move(argument));
   return result;
 }
 
@@ -50,11 +47,12 @@ control::InstanceGeneratorOptions generator_options(const SessionOptions& option
   control::InstanceGeneratorOptions result;
   result.instance.name = name;
   result.instance.ranks = options.model.ranks;
-  result.instance.comm = comm_kind(options.comm);
+  result.instance.comm = comm_kind(options);
   result.instance.meeting_prefix = fmt::format("/{}-", name);
   result.instance.make_secret = control::random_secret;
   result.program = (executable_folder() / "tandem-rank").string();
   result.output_path = options.rank_log;
+  result.mpirun = find_mpirun(options);
   result.arguments = [command = control::RankCommand{.instance = name,
                                                      .ranks = options.model.ranks,
                                                      .model = rank_options(options, model, split)}](
@@ -69,13 +67,20 @@ uint32_t vocabulary_of(const format::Checkpoint& checkpoint, const text::ModelTe
   return checkpoint.config().value("vocab_size", static_cast<uint32_t>(text.tokenizer->size()));
 }
 
+topology::SplitChoice choose_split(const SessionOptions& options,
+                                   const format::Checkpoint& checkpoint) {
+  if (options.model.split == "auto" && plan::ends_with_process(comm_kind(options)))
+    return {topology::Split::kTensor, fmt::format("--comm {} carries no other", options.comm)};
+  return choose_split(options.model, checkpoint);
+}
+
 Status check(const SessionOptions& options) {
   if (const Status fits = check(options.model); !fits) return fits;
   if (!(options.memory_gib >= 0 && std::isfinite(options.memory_gib))) {
     return Error{ErrorCode::kInvalid,
                  fmt::format("--memory must be GiB from 0, not {}", options.memory_gib)};
   }
-  return {};
+  return check_comm(options);
 }
 
 }  // namespace
@@ -87,7 +92,7 @@ Result<std::unique_ptr<Session>> Session::start(const SessionOptions& options) {
   if (!model) return model.error();
   const auto checkpoint = format::open_checkpoint(model->path);
   if (!checkpoint) return checkpoint.error();
-  const topology::SplitChoice split = choose_split(options.model, **checkpoint);
+  const topology::SplitChoice split = choose_split(options, **checkpoint);
   // The ranks load while this process reads the tokenizer.
   auto generator =
       control::InstanceGenerator::start(generator_options(options, model->path, split.split));

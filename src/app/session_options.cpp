@@ -8,9 +8,19 @@ void declare(CLI::App& app, SessionOptions& options) {
                  "Tokens a request may have, prompt and answer [the model's own]");
   app.add_option("--memory", options.memory_gib,
                  "GiB for weights and cache, all ranks together [half of what is free]");
-  app.add_option("--comm", options.comm, "How ranks exchange tensors")
-      ->check(CLI::IsMember({"auto", "shared-memory", "tcp"}))
+  app.add_option(
+         "--comm", options.comm,
+         "How ranks exchange tensors; ring, jaccl, nccl and mpi are MLX's own, for a tensor "
+         "split (docs/serving.md)")
+      ->check(CLI::IsMember({"auto", "shared-memory", "tcp", "ring", "jaccl", "nccl", "mpi"}))
       ->capture_default_str();
+  app.add_option("--jaccl-devices", options.jaccl_devices,
+                 "With --comm jaccl: JSON file of each rank's RDMA devices towards every other")
+      ->check(CLI::ExistingFile);
+  app.add_flag("--jaccl-ring", options.jaccl_ring,
+               "With --comm jaccl: connect neighbours only, instead of a mesh");
+  app.add_option("--mpi-library", options.mpi_library, "With --comm mpi: path of libmpi")
+      ->check(CLI::ExistingFile);
   app.add_option("--rank-log", options.rank_log, "File for the ranks' log lines [stderr]");
 }
 

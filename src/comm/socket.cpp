@@ -115,10 +115,21 @@ Result<Fd> listen_on(const Address& address) {
   return listener;
 }
 
-uint16_t local_port(const Fd& listener) {
+Result<Fd> reserve(const Address& address) {
+  Fd holder(socket(address.family, SOCK_STREAM, 0));
+  if (!holder) return io_error("cannot make a socket");
+  set_flags(holder.get());
+  const int on = 1;
+  for (const int option : {SO_REUSEADDR, SO_REUSEPORT})
+    setsockopt(holder.get(), SOL_SOCKET, option, &on, sizeof on);
+  if (bind(holder.get(), raw(address), length(address)) != 0) return io_error("cannot bind");
+  return holder;
+}
+
+uint16_t local_port(const Fd& socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size);
   const in_port_t port = address.ss_family == AF_INET6
                              ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
                              : reinterpret_cast<sockaddr_in&>(address).sin_port;

@@ -33,7 +33,10 @@ Address local_address(const std::string& name);
 
 /// Binds and listens, non-blocking and closed on exec. Port 0 takes a free one: see local_port().
 Result<Fd> listen_on(const Address& address);
-uint16_t local_port(const Fd& listener);
+/// Binds and does not listen: connecting is refused, and a socket of this user that may reuse the
+/// port (SO_REUSEADDR, SO_REUSEPORT) can listen there. For software that binds by itself.
+Result<Fd> reserve(const Address& address);
+uint16_t local_port(const Fd& socket);
 
 /// Begins to connect; the socket becomes writable when it is done or has failed.
 Result<Fd> dial(const Address& address);

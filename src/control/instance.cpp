@@ -255,10 +255,16 @@ void Instance::lose_epoch(EpochEnd end, const std::string& why) {
   }
   for (Slot& slot : slots_) {
     if (slot.state != RankState::kForming && slot.state != RankState::kReady) continue;
-    send(slot, plan::Abort{.epoch = epoch_});
-    enter(slot, RankState::kAborting);
+    drop_epoch(slot);
   }
   count_failure(++barren_, why);
+}
+
+// A process whose group ends with it may hang in a collective that has no deadline.
+void Instance::drop_epoch(Slot& slot) {
+  if (plan::ends_with_process(options_.comm)) return kill(slot);
+  send(slot, plan::Abort{.epoch = epoch_});
+  enter(slot, RankState::kAborting);
 }
 
 void Instance::count_failure(uint32_t count, const std::string& why) {

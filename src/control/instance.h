@@ -47,7 +47,8 @@ using Action = std::variant<Spawn, Kill, Send, Deliver>;
 ///
 /// starting → ready → (fault) reforming → ready …; draining is a flag beside. A fault ends the
 /// epoch: the faulty rank is killed, the others drop the epoch (or are killed when they do not say
-/// so in time), missing ranks are started, all form the next epoch, and the requests resume.
+/// so in time, and at once where MLX's own backends carry tensors), missing ranks are started, all
+/// form the next epoch, and the requests resume.
 class Instance {
  public:
   Instance(InstanceOptions options, const Clock& clock);
@@ -111,6 +112,7 @@ class Instance {
   bool is_in_epoch() const;
   void lose_rank(Slot& slot, DeathCause cause, const std::string& why);
   void lose_epoch(EpochEnd end, const std::string& why);
+  void drop_epoch(Slot& slot);
   void count_failure(uint32_t count, const std::string& why);
   void give_up(const std::string& why);
   Duration backoff(const Slot& slot) const;

@@ -68,7 +68,9 @@ Status InstanceGenerator::open() {
           .arguments =
               [this](uint32_t rank) { return options_.arguments(rank, links_->address()); },
           .secret = secret,
-          .output_path = options_.output_path},
+          .output_path = options_.output_path,
+          .mpirun = options_.mpirun,
+          .ranks = options_.instance.ranks},
       [this](Incarnation who, std::string how) {
         loop_.post([this, who, how = std::move(how)] {
           departures_.exited(who, how, link_to(who).has_value(), clock_.now());

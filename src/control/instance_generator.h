@@ -26,6 +26,7 @@ struct InstanceGeneratorOptions {
   /// The rank's command line, given the address to dial and the instance's name and size.
   std::function<std::vector<std::string>(uint32_t rank, const std::string& head)> arguments;
   std::string output_path = {};  // log of the ranks; empty: inherited
+  std::string mpirun = {};       // path of Open MPI's, which then starts the ranks; empty: none
 };
 
 /// Thread-safe. Sinks are called on one thread of its own.

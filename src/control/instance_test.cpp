@@ -92,6 +92,29 @@ TEST_CASE("instance: thousands of random faults lose no token, repeat none, and 
   CHECK(failed > 100);  // so that this end was taken, too
 }
 
+TEST_CASE("instance: where a group ends with its processes, faults lose no token either") {
+  const Quiet quiet;
+  uint32_t faults = 0;
+  uint32_t finished = 0;
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    World world({.seed = seed,
+                 .ranks = 2 + static_cast<uint32_t>(seed % 3),
+                 .requests = 12,
+                 .cancels = 3,
+                 .fault_every = 1s + 500ms * (seed % 7),
+                 .faults_until = 20s,
+                 .instance = {.comm = plan::CommKind::kRing,
+                              .barren_allowed = 1000,
+                              .failed_starts_allowed = 1000}});
+    world.run(400s);
+    check_promises(world, seed);
+    faults += world.faults();
+    for (const auto& [id, stream] : world.streams()) finished += is_finished(stream) ? 1U : 0U;
+  }
+  CHECK(faults > 1000);
+  CHECK(finished > 2000);
+}
+
 TEST_CASE("instance: one fault in a stream's life never fails it") {
   const Quiet quiet;
   for (uint64_t seed = 0; seed < 300; ++seed) {
@@ -272,6 +295,31 @@ TEST_CASE(
   CHECK(!hand.instance.snapshot().is_healthy);
   CHECK(hand.instance.state() == InstanceState::kReforming);
   CHECK(hand.take<Kill>(actions).size() == 2);  // neither said Aborted within a second
+}
+
+TEST_CASE("instance: a hung collective of MLX's own ends with its processes, which start anew") {
+  const Quiet quiet;
+  ByHand hand({.ranks = 2, .comm = plan::CommKind::kRing, .progress = {.first_step = 5s}});
+  hand.make_ready();
+  REQUIRE(hand.submit(1).has_value());
+  std::vector<Action> actions;
+  for (int second = 0; second < 6; ++second) {  // both live and say so; no step is made
+    for (const uint32_t rank : {0U, 1U}) {
+      hand.instance.on_frame({rank, 1}, plan::Beat{.epoch = 1, .steps = 3, .busy = true});
+    }
+    hand.pass(1s);
+    for (Action& action : hand.instance.take_actions()) actions.push_back(std::move(action));
+  }
+  CHECK(hand.take<Kill>(actions).size() == 2);
+  for (const Send& sent : hand.take<Send>(actions)) {
+    CHECK(!std::holds_alternative<plan::Abort>(sent.frame));
+  }
+  for (const uint32_t rank : {0U, 1U}) hand.instance.on_exit({rank, 1}, "was killed by signal 9");
+  CHECK(hand.take<Spawn>(hand.instance.take_actions()).size() == 2);
+  for (const uint32_t rank : {0U, 1U}) hand.instance.on_hello({rank, 2}, {.rank = rank});
+  for (const uint32_t rank : {0U, 1U}) hand.instance.on_frame({rank, 2}, plan::Ready{.epoch = 2});
+  CHECK(hand.instance.state() == InstanceState::kReady);
+  CHECK(hand.take<Deliver>(hand.instance.take_actions()).empty());  // the request goes on
 }
 
 TEST_CASE("instance: draining refuses new requests and lets running ones finish") {

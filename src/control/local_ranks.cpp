@@ -1,15 +1,66 @@
 #include "control/local_ranks.h"
 
+#include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <utility>
 
 namespace tandem::control {
+namespace {
+
+/// A file of this user's that holds the secret as long as the object lives: mpirun passes no
+/// descriptors on.
+class SecretFile {
+ public:
+  static Result<std::shared_ptr<SecretFile>> write(std::span<const std::byte> secret) {
+    std::string path = (std::filesystem::temp_directory_path() / "tandem-XXXXXX").string();
+    const int fd = ::mkstemp(path.data());  // readable by the owner alone
+    if (fd < 0) return failure("cannot make", path);
+    auto file = std::shared_ptr<SecretFile>(new SecretFile(std::move(path)));
+    const bool is_written =
+        ::write(fd, secret.data(), secret.size()) == static_cast<ssize_t>(secret.size());
+    ::close(fd);
+    if (!is_written) return failure("cannot write", file->path_);
+    return file;
+  }
+  ~SecretFile() { ::unlink(path_.c_str()); }
+  SecretFile(const SecretFile&) = delete;
+  SecretFile& operator=(const SecretFile&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit SecretFile(std::string path) : path_(std::move(path)) {}
+  static Error failure(const char* what, const std::string& path) {
+    return {ErrorCode::kIo, fmt::format("{} {}: {}", what, path, std::strerror(errno))};
+  }
+  const std::string path_;
+};
+
+}  // namespace
+
+std::vector<std::string> mpirun_arguments(const std::string& program,
+                                          const std::vector<std::vector<std::string>>& ranks) {
+  std::vector<std::string> result{"--oversubscribe", "--bind-to", "none", "--stdin", "none"};
+  if (::geteuid() == 0) result.emplace_back("--allow-run-as-root");
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (rank > 0) result.emplace_back(":");
+    result.insert(result.end(), {"-n", "1", program});
+    result.insert(result.end(), ranks[rank].begin(), ranks[rank].end());
+  }
+  return result;
+}
 
 LocalRanks::LocalRanks(LocalRanksOptions options, OnExit on_exit)
     : options_(std::move(options)), on_exit_(std::move(on_exit)) {}
 
 Status LocalRanks::spawn(Incarnation who) {
+  if (!options_.mpirun.empty()) return spawn_together(who);
   ProcessOptions process{.program = options_.program,
                          .arguments = options_.arguments(who.rank),
                          .secret = options_.secret,
@@ -21,7 +72,41 @@ Status LocalRanks::spawn(Incarnation who) {
   return {};
 }
 
+Status LocalRanks::spawn_together(Incarnation who) {
+  waiting_[who.rank] = who.number;
+  if (waiting_.size() < options_.ranks) return {};
+  const auto waiting = std::exchange(waiting_, {});
+  auto secret = SecretFile::write(options_.secret);
+  if (!secret) return secret.error();
+  std::vector<std::vector<std::string>> commands;
+  for (const auto& [rank, number] : waiting) {
+    commands.push_back(options_.arguments(rank));
+    commands.back().insert(commands.back().end(), {"--secret-file", (*secret)->path()});
+  }
+  ProcessOptions process{.program = options_.mpirun,
+                         .arguments = mpirun_arguments(options_.program, commands),
+                         .output_path = options_.output_path};
+  auto spawned = Process::spawn(std::move(process),
+                                [this, waiting, secret = std::move(*secret)](ExitStatus status) {
+                                  for (const auto& [rank, number] : waiting)
+                                    on_exit_({.rank = rank, .number = number}, describe(status));
+                                });
+  if (!spawned) {
+    for (const auto& [rank, number] : waiting)
+      if (rank != who.rank) on_exit_({.rank = rank, .number = number}, "could not be started");
+    return spawned.error();
+  }
+  const std::shared_ptr<Process> shared = std::move(*spawned);
+  for (const auto& [rank, number] : waiting) running_[rank] = {.number = number, .process = shared};
+  return {};
+}
+
 void LocalRanks::kill(Incarnation who) {
+  const auto waits = waiting_.find(who.rank);
+  if (waits != waiting_.end() && waits->second == who.number) {
+    waiting_.erase(waits);
+    return on_exit_(who, "was not started");
+  }
   const auto it = running_.find(who.rank);
   if (it != running_.end() && it->second.number == who.number) it->second.process->kill(SIGKILL);
 }
@@ -34,7 +119,8 @@ void LocalRanks::forget(Incarnation who) {
 std::optional<Incarnation> LocalRanks::find(uint32_t rank, uint64_t pid) const {
   const auto it = running_.find(rank);
   if (it == running_.end()) return std::nullopt;
-  if (static_cast<uint64_t>(it->second.process->pid()) != pid) return std::nullopt;
+  const bool is_child = static_cast<uint64_t>(it->second.process->pid()) == pid;
+  if (!is_child && options_.mpirun.empty()) return std::nullopt;
   return Incarnation{.rank = rank, .number = it->second.number};
 }
 

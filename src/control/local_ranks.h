@@ -20,7 +20,13 @@ struct LocalRanksOptions {
   std::function<std::vector<std::string>(uint32_t)> arguments;  // of a rank
   std::vector<std::byte> secret;                                // for the rank's control link
   std::string output_path;                                      // log file; empty: inherited
+  std::string mpirun = {};  // path of Open MPI's: starts all ranks in one go; empty: one by one
+  uint32_t ranks = 1;       // with mpirun
 };
+
+/// The arguments of an mpirun that starts each rank's command on this machine, in rank order.
+std::vector<std::string> mpirun_arguments(const std::string& program,
+                                          const std::vector<std::vector<std::string>>& ranks);
 
 /// One thread calls everything; destruction kills and reaps what is left.
 class LocalRanks {
@@ -30,27 +36,31 @@ class LocalRanks {
 
   LocalRanks(LocalRanksOptions options, OnExit on_exit);
 
-  /// Errors: kIo.
+  /// With mpirun, starts nothing until all ranks are to start. Errors: kIo.
   Status spawn(Incarnation who);
 
-  /// SIGKILL. Unknown ones are ignored.
+  /// SIGKILL; under mpirun it ends all ranks. Unknown ones are ignored.
   void kill(Incarnation who);
 
   /// Call when the exit was seen.
   void forget(Incarnation who);
 
-  /// The process with this id, if it runs as this rank.
+  /// The process with this id, if it runs as this rank. Under mpirun the id is taken on trust: the
+  /// rank has shown the secret.
   std::optional<Incarnation> find(uint32_t rank, uint64_t pid) const;
 
  private:
   struct Running {
     uint64_t number = 0;
-    std::unique_ptr<Process> process;
+    std::shared_ptr<Process> process;  // of all ranks under mpirun
   };
+
+  Status spawn_together(Incarnation who);
 
   const LocalRanksOptions options_;
   const OnExit on_exit_;
-  std::map<uint32_t, Running> running_;  // by rank
+  std::map<uint32_t, Running> running_;   // by rank
+  std::map<uint32_t, uint64_t> waiting_;  // for mpirun: numbers by rank
 };
 
 }  // namespace tandem::control

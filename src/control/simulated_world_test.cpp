@@ -100,7 +100,8 @@ void World::spawn(Incarnation who) {
 
 void World::kill(Incarnation who) {
   if (!runs(who)) return;  // it died in between: its exit is on the way
-  const bool is_to_blame = ranks_[who.rank].health != Health::kWell;
+  const bool is_to_blame =
+      ranks_[who.rank].health != Health::kWell || plan::ends_with_process(options_.instance.comm);
   if (!is_stopping_ && !is_to_blame) {
     violate(fmt::format("healthy rank {} was killed: {}", who.rank, instance_.snapshot().trouble));
   }
@@ -169,6 +170,7 @@ void World::form(uint32_t index, const plan::Form& form) {
   if (form.rank != index || form.size != options_.ranks) violate("a Form is wrong");
   if (form.epoch < highest_epoch_) violate("an epoch went back");
   if (rank.epoch >= form.epoch) violate("an epoch was formed twice");
+  if (rank.epoch != 0 && plan::ends_with_process(form.comm)) violate("a process formed twice");
   highest_epoch_ = form.epoch;
   rank.epoch = form.epoch;
   rank.is_ready = false;

@@ -21,6 +21,9 @@ namespace tandem::plan {
 /// How a group's ranks move tensors.
 enum class CommKind : uint8_t { kSharedMemory, kTcp, kRing, kJaccl, kNccl, kMpi };
 
+/// Groups of MLX's own backends live as long as their processes: none of them forms a second epoch.
+constexpr bool ends_with_process(CommKind kind) { return kind >= CommKind::kRing; }
+
 // ---- rank to head -------------------------------------------------------------------------------
 
 /// First frame of a rank, sent once a connection.

@@ -113,6 +113,14 @@ const char* name(Backend backend) {
 
 bool available(Backend backend) { return mx::distributed::is_available(name(backend)); }
 
+Status check_available(Backend backend) {
+  if (available(backend)) return {};
+  return Error{.code = ErrorCode::kUnsupported,
+               .message = fmt::format("[backend] {} is not available in this build or on this "
+                                      "hardware: {}",
+                                      name(backend), advice(backend))};
+}
+
 Result<Variables> environment(const BackendSettings& settings) {
   if (settings.rank >= settings.size) {
     return invalid(settings.backend,
@@ -139,12 +147,7 @@ Result<mx::distributed::Group> start(const BackendSettings& settings) {
   if (!variables) return variables.error();
   const char* backend = name(settings.backend);
   for (const auto& [key, value] : *variables) setenv(key.c_str(), value.c_str(), 1);
-  if (!available(settings.backend)) {
-    return Error{.code = ErrorCode::kUnsupported,
-                 .message = fmt::format("[backend] {} is not available in this build or on this "
-                                        "hardware: {}",
-                                        backend, advice(settings.backend))};
-  }
+  if (Status there = check_available(settings.backend); !there) return there.error();
   try {
     mx::distributed::Group group = mx::distributed::init(true, backend);
     if (static_cast<uint32_t>(group.size()) != settings.size ||

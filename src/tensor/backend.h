@@ -40,13 +40,15 @@ const char* name(Backend backend);
 /// Whether this build of MLX, on this machine, has the backend.
 bool available(Backend backend);
 
+/// The same as a status. Errors: kUnsupported, with what to do.
+Status check_available(Backend backend);
+
 /// The variables that MLX reads. kInvalid names the missing or superfluous field.
 Result<std::vector<std::pair<std::string, std::string>>> environment(
     const BackendSettings& settings);
 
-/// Puts the settings into this process's environment and joins the group. Called once, by app/,
-/// before other threads start and before any other MLX call: this is the only place that changes
-/// the environment.
+/// Puts the settings into this process's environment and joins the group. Once a process, on the
+/// thread that will evaluate, while no other thread reads the environment.
 ///
 /// Errors  kUnsupported  not in this build or on this hardware, and what to do
 ///         kInvalid      settings, or a file that MLX cannot use

@@ -255,3 +255,34 @@ def test_logits_of_what_are_no_token_ids_are_refused_and_leave_no_file(tmp_path,
     out = tmp_path / "out.safetensors"
     run("logits", "--tokens", str(tokens), "--out", str(out), code=5)
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments, reason",
+    [
+        (["--comm", "ring"], "--ranks 2"),
+        (["--comm", "ring", "--ranks", "2", "--split", "pipeline"], "tensor split only"),
+        (["--comm", "jaccl", "--ranks", "2"], "--jaccl-devices"),
+        (["--comm", "tcp", "--ranks", "2", "--jaccl-ring"], "--jaccl-ring"),
+        (["--comm", "nccl", "--ranks", "2", "--device", "cpu"], "--device cpu"),
+    ],
+)
+def test_what_mlx_backends_cannot_do_is_refused_before_a_rank_starts(arguments, reason):
+    done = run("generate", "--prompt", "x", *arguments, code=1)
+    assert done.stderr.count("\n") == 1
+    assert reason in done.stderr
+
+
+def test_a_backend_that_this_machine_lacks_is_one_error_at_start(tmp_path):
+    log = tmp_path / "ranks.log"
+    (tmp_path / "devices.json").write_text("[[null, null], [null, null]]")
+    asked = ["--comm", "jaccl", "--jaccl-devices", str(tmp_path / "devices.json")]
+    done = run("generate", "--prompt", "x", "--ranks", "2", *asked, "--rank-log", str(log), code=1)
+    assert "jaccl is not available" in done.stderr.splitlines()[-1]
+    assert log.read_text().count("cannot load") <= 2  # once a rank: nothing is tried again
+
+
+def test_ranks_that_meet_over_the_ring_of_mlx_answer():
+    asked = ["--ranks", "2", "--comm", "ring", "--rank-log", "/dev/null"]
+    done = run("generate", "--prompt", "What is the capital of France?", "--max-tokens", "16", *asked)
+    assert done.stdout == "The capital of France is Paris.\n"

@@ -64,4 +64,12 @@ TEST_CASE("default model: ranks that meet over TCP answer the same") {
   check_layout({.ranks = 2, .split = "tensor", .comm = "tcp"});
 }
 
+TEST_CASE("default model: ranks that meet over MLX's ring answer the same") {
+  check_layout({.ranks = 2, .split = "tensor", .comm = "ring"});
+}
+
+TEST_CASE("default model: ranks that mpirun started answer the same" * doctest::skip(!has_mpi())) {
+  check_layout({.ranks = 2, .split = "tensor", .comm = "mpi"});
+}
+
 }  // namespace tandem::default_model

@@ -94,6 +94,15 @@ TEST_CASE("default model: answers do not change when ranks are killed or stopped
   check_faults({.ranks = 2, .split = "tensor"}, 3, 1);
 }
 
+TEST_CASE("default model: answers do not change when ranks of MLX's ring are killed or stopped") {
+  check_faults({.ranks = 2, .split = "tensor", .comm = "ring"}, 2, 5);
+}
+
+TEST_CASE("default model: answers do not change when ranks that mpirun started are killed" *
+          doctest::skip(!has_mpi())) {
+  check_faults({.ranks = 2, .split = "tensor", .comm = "mpi"}, 2, 6);
+}
+
 TEST_CASE("default model: thirty faults leave the answers unchanged" *
           doctest::skip(std::getenv("TANDEM_SLOW_TESTS") == nullptr)) {
   check_faults({.ranks = 1}, 6, 2);

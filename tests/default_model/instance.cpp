@@ -22,7 +22,19 @@ std::string given(const char* variable, const char* otherwise) {
   return value != nullptr ? value : otherwise;
 }
 
+plan::CommKind comm_of(const Layout& layout) {
+  if (layout.comm == "tcp") return plan::CommKind::kTcp;
+  if (layout.comm == "ring") return plan::CommKind::kRing;
+  if (layout.comm == "mpi") return plan::CommKind::kMpi;
+  return plan::CommKind::kSharedMemory;
+}
+
 }  // namespace
+
+bool has_mpi() {
+  return std::getenv("TANDEM_TEST_MPIRUN") != nullptr &&
+         std::getenv("TANDEM_TEST_MPI_LIBRARY") != nullptr;
+}
 
 std::string model_path() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
@@ -42,17 +54,21 @@ std::unique_ptr<control::InstanceGenerator> start(const Layout& layout) {
   control::InstanceGeneratorOptions options;
   options.instance.name = name;
   options.instance.ranks = layout.ranks;
-  options.instance.comm =
-      layout.comm == "tcp" ? plan::CommKind::kTcp : plan::CommKind::kSharedMemory;
+  options.instance.comm = comm_of(layout);
+  if (layout.comm == "mpi") options.mpirun = given("TANDEM_TEST_MPIRUN", "");
   options.instance.meeting_prefix = fmt::format("/tandem-{}-", name);
   options.instance.make_secret = control::random_secret;
   options.program = given("TANDEM_RANK", TANDEM_RANK_PATH);
-  const control::RankCommand command{
-      .instance = name,
-      .ranks = layout.ranks,
-      .model = {"--model", model_path(), "--split", layout.split, "--threads",
-                layout.ranks == 1 ? "2" : "1", "--memory-bytes",
-                std::to_string(uint64_t{1} << 30)}};
+  control::RankCommand command{.instance = name,
+                               .ranks = layout.ranks,
+                               .model = {"--model", model_path(), "--split", layout.split,
+                                         "--threads", layout.ranks == 1 ? "2" : "1",
+                                         "--memory-bytes", std::to_string(uint64_t{1} << 30)}};
+  if (plan::ends_with_process(comm_of(layout)))
+    command.model.insert(command.model.end(), {"--backend", layout.comm});
+  if (layout.comm == "mpi")
+    command.model.insert(command.model.end(),
+                         {"--mpi-library", given("TANDEM_TEST_MPI_LIBRARY", "")});
   options.arguments = [command](uint32_t rank, const std::string& head) {
     return control::rank_arguments(command, rank, head);
   };

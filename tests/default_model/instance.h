@@ -15,10 +15,13 @@ namespace tandem::default_model {
 /// Where ./dev test put the model. Fails the test, saying what to do, when it is not there.
 std::string model_path();
 
+/// Whether TANDEM_TEST_MPIRUN and TANDEM_TEST_MPI_LIBRARY name Open MPI's mpirun and libmpi.
+bool has_mpi();
+
 struct Layout {
   uint32_t ranks = 1;
   std::string split = "tensor";
-  std::string comm = "shared-memory";
+  std::string comm = "shared-memory";  // or tcp, or MLX's ring or mpi
 };
 
 /// Starts ranks and waits until they are ready.

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "app/rank/backend_group.h"
 #include "app/rank/device_choice.h"
 #include "base/log.h"
 #include "runner/warm_up.h"
@@ -69,6 +70,7 @@ plan::Memory CheckpointModel::memory() const {
 }
 
 Status CheckpointModel::load(const Progress& progress) {
+  if (Status usable = check_backend(options_); !usable) return usable;
   mx::disable_compile();  // MLX would run the system's compiler and load what lies in a shared
                           // folder
   mx::set_cache_limit(size_t{1} << 30);
@@ -98,12 +100,27 @@ Status CheckpointModel::reset(uint32_t epoch) {
   }
   if (!group || group->epoch != epoch)
     return Error{ErrorCode::kConflict, fmt::format("epoch {} was not prepared", epoch)};
-  if (group->size > 1) {
-    auto transport = port_.connect(*group, kPeerDeadline);
-    if (!transport) return transport.error();
-    runner_->set_transport(std::move(*transport));
-  }
+  if (group->size > 1)
+    if (Status joined = join(*group); !joined) return joined;
   return runner_->reset(epoch);
+}
+
+Status CheckpointModel::join(const plan::Form& group) {
+  auto transport = port_.connect(group, kPeerDeadline);
+  if (!transport) return transport.error();
+  if (!plan::ends_with_process(group.comm)) {
+    runner_->set_transport(std::move(*transport));
+    return {};
+  }
+  if (std::exchange(has_joined_backend_, true))
+    return Error{ErrorCode::kConflict,
+                 fmt::format("a group of MLX's {} ends with its process, which cannot form another",
+                             options_.backend)};
+  auto joined = join_backend(options_, group.comm, **transport);
+  if (!joined) return joined.error();
+  TANDEM_LOG(kInfo, "joined MLX's {} as rank {} of {}", options_.backend, group.rank, group.size);
+  runner_->set_group(std::move(*joined));
+  return {};
 }
 
 }  // namespace tandem::app

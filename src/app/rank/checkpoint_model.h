@@ -40,11 +40,13 @@ class CheckpointModel final : public RankModel {
   CheckpointModel(RankOptions options,
                   std::shared_ptr<const format::Checkpoint> checkpoint,
                   DataPort port);
+  Status join(const plan::Form& group);
 
   const RankOptions options_;                                   // resolved
   const std::shared_ptr<const format::Checkpoint> checkpoint_;  // shared with the model's weights
   const DataPort port_;
   std::unique_ptr<runner::ModelRunner> runner_;
+  bool has_joined_backend_ = false;  // engine thread
 
   std::mutex mutex_;
   std::optional<plan::Form> group_;  // guarded by mutex_

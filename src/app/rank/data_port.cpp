@@ -22,7 +22,8 @@ Result<DataPort> DataPort::listen(const std::string& host) {
 
 Result<std::unique_ptr<comm::Transport>> DataPort::connect(
     const plan::Form& group, std::chrono::milliseconds deadline) const {
-  comm::Options options{.rank = group.rank,
+  comm::Options options{.kind = comm::Kind::kSharedMemory,
+                        .rank = group.rank,
                         .size = group.size,
                         .epoch = group.epoch,
                         .name = group.shared_memory_name,
@@ -30,21 +31,14 @@ Result<std::unique_ptr<comm::Transport>> DataPort::connect(
                         .secret = group.secret,
                         .connect_timeout = group.timeout,
                         .deadline = deadline};
-  switch (group.comm) {
-    case plan::CommKind::kSharedMemory:
-      options.kind = comm::Kind::kSharedMemory;
-      break;
-    case plan::CommKind::kTcp:
-      options.kind = comm::Kind::kTcp;
-      // The transport closes what it is given, and the port outlives it.
-      options.listen_fd = ::fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0);
-      if (options.listen_fd < 0) {
-        return Error{ErrorCode::kIo,
-                     fmt::format("cannot share the data port: {}", std::strerror(errno))};
-      }
-      break;
-    default:
-      return Error{ErrorCode::kUnsupported, "this group is not of tandem's own transports"};
+  if (group.comm != plan::CommKind::kSharedMemory) {
+    options.kind = comm::Kind::kTcp;
+    // The transport closes what it is given, and the port outlives it.
+    options.listen_fd = ::fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0);
+    if (options.listen_fd < 0) {
+      return Error{ErrorCode::kIo,
+                   fmt::format("cannot share the data port: {}", std::strerror(errno))};
+    }
   }
   return comm::connect(options);
 }

@@ -21,8 +21,8 @@ class DataPort {
   /// "host:port".
   const std::string& address() const { return address_; }
 
-  /// Meets the group's other ranks over shared memory or TCP. Errors: as comm::connect();
-  /// kUnsupported for groups that are not our own transport's.
+  /// Meets the group's other ranks: over shared memory, or over TCP, where groups of MLX's own
+  /// backends meet too before they form. Errors: as comm::connect(); kIo.
   Result<std::unique_ptr<comm::Transport>> connect(const plan::Form& group,
                                                    std::chrono::milliseconds deadline) const;
 

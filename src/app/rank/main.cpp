@@ -3,8 +3,11 @@
 #include <sys/prctl.h>
 #endif
 
+#include <unistd.h>
+
 #include <csignal>
 
+#include "app/rank/backend_group.h"
 #include "app/rank/device_choice.h"
 #include "app/rank/logits.h"
 #include "app/rank/wiring.h"
@@ -23,9 +26,10 @@ int run_logits(const RankOptions& options) {
 }
 
 int run(const RankOptions& options) {
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);  // what libraries print is no answer of the command
   set_log_name(fmt::format("rank {}", options.rank));
   if (options.verbose) set_log_level(LogLevel::kDebug);
-  auto secret = read_secret(options.secret_fd);
+  auto secret = read_secret(options);
   if (!secret) {
     TANDEM_LOG(kError, "{}", secret.error().message);
     return static_cast<int>(RankExit::kUsage);
@@ -52,5 +56,6 @@ int main(int argc, char** argv) {
   const auto options = parse_rank_options(argc, argv);
   if (const int* code = std::get_if<int>(&options)) return *code;
   const auto& given = std::get<RankOptions>(options);
+  set_backend_environment(given);
   return given.logits_tokens.empty() ? run(given) : run_logits(given);
 }

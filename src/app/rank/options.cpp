@@ -35,6 +35,7 @@ std::variant<RankOptions, int> parse_rank_options(int argc, const char* const* a
   app.add_option("--size", options.size, "Ranks of the instance")->required();
   app.add_option("--control", options.control, "HOST:PORT of the head's control links");
   app.add_option("--secret-fd", options.secret_fd, "Read the control secret here, to its end");
+  app.add_option("--secret-file", options.secret_file, "Read it from this file instead");
   app.add_option("--instance", options.instance, "Name of the instance");
   app.add_option("--listen", options.listen_host, "Address for plan and data links");
   app.add_option("--plan-log", options.plan_log, "Write executed plans to this file");
@@ -47,6 +48,11 @@ std::variant<RankOptions, int> parse_rank_options(int argc, const char* const* a
   app.add_option("--model", options.model, "Folder or GGUF file of the checkpoint");
   app.add_option("--split", options.split, "How ranks share the model")
       ->check(CLI::IsMember({"tensor", "pipeline"}));
+  app.add_option("--backend", options.backend, "MLX's own backend that carries tensors")
+      ->check(CLI::IsMember({"ring", "jaccl", "nccl", "mpi"}));
+  app.add_option("--jaccl-devices", options.jaccl_devices, "JACCL: file of RDMA devices");
+  app.add_flag("--jaccl-ring", options.jaccl_ring, "JACCL: neighbours only");
+  app.add_option("--mpi-library", options.mpi_library, "MPI: path of libmpi");
   app.add_option("--shares", options.shares, "Share of each rank")->delimiter(',');
   app.add_option("--threads", options.threads, "Threads that compute; 0: all cores");
   app.add_option("--device", options.device, "What computes")
@@ -67,6 +73,9 @@ std::variant<RankOptions, int> parse_rank_options(int argc, const char* const* a
     if (options.rank >= options.size) throw CLI::ValidationError("--rank", "must be below --size");
     if (options.fake == !options.model.empty()) {
       throw CLI::ValidationError("--model", "give either --model or --fake");
+    }
+    if (!options.backend.empty() && (options.split != "tensor" || options.fake)) {
+      throw CLI::ValidationError("--backend", "needs a model and --split tensor");
     }
     if (!options.shares.empty() && options.shares.size() != options.size) {
       throw CLI::ValidationError("--shares", "needs one value for each rank");

@@ -16,6 +16,7 @@ struct RankOptions {
   uint32_t size = 1;
   std::string control;                    // "host:port" of the head's (or agent's) listener
   int secret_fd = 3;                      // the control links' secret is read here, to its end
+  std::string secret_file;                // instead of secret_fd, where no descriptor is passed on
   std::string instance = "default";       // said in Hello
   std::string listen_host = "127.0.0.1";  // for plan and data links
   std::string plan_log;                   // executed plans are written here; empty: not kept
@@ -26,6 +27,10 @@ struct RankOptions {
   engine::FakeOptions fake_options;
   std::string model;             // a folder or file; empty with fake
   std::string split = "tensor";  // or "pipeline"
+  std::string backend;           // of MLX's own: ring, jaccl, nccl or mpi; empty: our transports
+  std::string jaccl_devices;     // file: each rank's RDMA devices towards every other
+  bool jaccl_ring = false;       // JACCL: neighbours only, instead of a mesh
+  std::string mpi_library;       // path of libmpi; empty: where the system looks
   std::vector<double> shares;    // of each rank; empty: equal
   uint32_t threads = 0;          // 0: what the machine has
   std::string device = "auto";   // cpu, gpu; see device_choice.h

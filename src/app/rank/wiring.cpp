@@ -1,5 +1,6 @@
 #include "app/rank/wiring.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -41,6 +42,14 @@ Result<std::vector<std::byte>> read_secret(int fd) {
   if (secret.size() >= 16) return secret;
   return Error{ErrorCode::kInvalid,
                fmt::format("the secret has {} bytes, at least 16", secret.size())};
+}
+
+Result<std::vector<std::byte>> read_secret(const RankOptions& options) {
+  if (options.secret_file.empty()) return read_secret(options.secret_fd);
+  const int fd = ::open(options.secret_file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) return read_secret(fd);
+  return Error{ErrorCode::kIo,
+               fmt::format("cannot open {}: {}", options.secret_file, std::strerror(errno))};
 }
 
 RankConfig make_config(const RankOptions& options, std::vector<std::byte> secret) {

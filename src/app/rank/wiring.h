@@ -15,6 +15,8 @@ Result<std::unique_ptr<RankModel>> make_model(const RankOptions& options);
 
 /// Reads a descriptor to its end and closes it. Errors: kIo, kInvalid (under 16 bytes).
 Result<std::vector<std::byte>> read_secret(int fd);
+/// The same, from the file if one is named.
+Result<std::vector<std::byte>> read_secret(const RankOptions& options);
 
 RankConfig make_config(const RankOptions& options, std::vector<std::byte> secret);
 
