@@ -41,9 +41,6 @@ class Answer {
 
   bool done() const { return done_; }
 
-  /// True when a stop string ended the answer before the generator did.
-  bool stopped_early() const { return machine_.stopped(); }
-
  private:
   /// A drawn token whose text is not yet delivered.
   struct Drawn {

@@ -26,7 +26,6 @@ Error invalid(std::string message, std::string field) {
 
 LocalServiceOptions with_defaults(LocalServiceOptions options) {
   if (!options.draw_seed) options.draw_seed = device_seed;
-  if (!options.next_id) options.next_id = std::make_shared<std::atomic<uint64_t>>(1);
   return options;
 }
 
@@ -172,7 +171,7 @@ Result<uint32_t> LocalService::submit(Request request, Sink sink) {
 
   const auto prompt_tokens = static_cast<uint32_t>(prompt->ids.size());
   std::vector<gen::RequestId> ids(request.choices);
-  for (auto& id : ids) id = options_.next_id->fetch_add(1);
+  for (auto& id : ids) id = next_id_.fetch_add(1);
   auto call = std::make_shared<Call>(
       make_rules(text_, request, prompt->is_conversation, prompt->in_thinking, prompt_tokens),
       std::move(ids), std::move(sink),
@@ -286,7 +285,7 @@ Status LocalService::check_fits(const Prompt& prompt) const {
 
 gen::Request LocalService::to_generation(const Request& request, const Prompt& prompt) const {
   const uint32_t room = max_context() - static_cast<uint32_t>(prompt.ids.size());
-  const uint32_t wanted = request.max_tokens.value_or(options_.default_max_tokens.value_or(room));
+  const uint32_t wanted = request.max_tokens.value_or(room);
   gen::Request generation;
   generation.client = request.client;
   generation.salt = request.salt;

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "chat/service.h"
@@ -16,12 +15,9 @@ namespace tandem::chat {
 
 /// What the service is given besides its model.
 struct LocalServiceOptions {
-  std::optional<uint32_t> default_max_tokens = {};  // unset: what the context leaves
-  Json template_arguments = Json::object();         // defaults for chat_template_kwargs
+  Json template_arguments = Json::object();  // defaults for chat_template_kwargs
   std::function<text::LocalTime()> local_time = text::machine_time;
   std::function<uint64_t()> draw_seed = {};  // unset: from the system's random device
-  /// Source of generator ids, when several services share a generator.
-  std::shared_ptr<std::atomic<uint64_t>> next_id = {};
 };
 
 /// Serves conversations and raw prompts. A raw prompt's answer is all text: thinking is told apart
@@ -62,6 +58,7 @@ class LocalService final : public Service {
   const ModelInfo info_;
   const LocalServiceOptions options_;
   const std::shared_ptr<Calls> calls_;
+  std::atomic<gen::RequestId> next_id_{1};  // of the generator's requests
 };
 
 }  // namespace tandem::chat

@@ -83,10 +83,7 @@ InstanceSnapshot Instance::snapshot() const {
       .trouble = trouble_,
       .loading = loading_,
       .lost_epochs = lost_epochs_,
-      .delivered_at = delivered_at_,
-      .limits = shape_ ? shape_->limits : gen::Limits{},
       .page_tokens = shape_ ? shape_->page_tokens : 0,
-      .requests = requests_.snapshots(),
       .figures = figures(),
   };
   for (const Slot& slot : slots_) {

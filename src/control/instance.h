@@ -151,7 +151,6 @@ class Instance {
   TimePoint ready_at_{};
   TimePoint beat_at_{};
   TimePoint tick_at_{};
-  std::optional<TimePoint> delivered_at_;
   std::optional<plan::Ready> shape_;
   std::string trouble_;
   std::string loading_;

@@ -148,10 +148,8 @@ void Instance::on_report(plan::Report report) {
   progress_.report(clock_.now());
   for (gen::Event& event : report.events) {
     const bool has_tokens = std::holds_alternative<gen::Tokens>(event.body);
-    const bool is_delivery = has_tokens || std::holds_alternative<gen::Prefilled>(event.body);
     auto visible = requests_.record(std::move(event), clock_.now());
     if (!visible) continue;
-    if (is_delivery) delivered_at_ = clock_.now();
     if (has_tokens) {
       barren_ = 0;
       has_stalled_ = false;

@@ -130,11 +130,8 @@ struct InstanceSnapshot {
   std::string trouble;  // the last fault or the reason for giving up; empty: none so far
   std::string loading;  // what ranks say while they load
   uint64_t lost_epochs = 0;
-  std::optional<TimePoint> delivered_at = {};  // the last token or chunk
-  gen::Limits limits = {};
   uint32_t page_tokens = 0;  // 0 before it was ready
   std::vector<RankSnapshot> ranks = {};
-  std::vector<RequestSnapshot> requests = {};
   InstanceFigures figures = {};
 };
 

@@ -35,9 +35,6 @@ class ProgressClock {
   /// True when work in flight has not moved for too long. False on every call without work.
   bool is_stalled(TimePoint now) const;
 
-  /// How long the last report lies back; 0 when idle.
-  Duration silence(TimePoint now) const { return now - reported_at_; }
-
   /// The longest step that some rank expects.
   Duration predicted_step() const;
 

@@ -36,31 +36,13 @@ gen::Event too_late(const gen::Request& request) {
 
 }  // namespace
 
-const char* name(RequestPhase phase) {
-  switch (phase) {
-    case RequestPhase::kWaiting:
-      return "waiting";
-    case RequestPhase::kQueued:
-      return "queued";
-    case RequestPhase::kPrefill:
-      return "prefill";
-    case RequestPhase::kDecoding:
-      return "decoding";
-  }
-  return "unknown";
-}
-
 Status RequestTable::add(gen::Request request, TimePoint now) {
   const gen::RequestId id = request.id;
   if (arrivals_.contains(id)) {
     return Error{ErrorCode::kConflict, fmt::format("request id {} is in use", id)};
   }
   Record record;
-  record.seen = {.id = id,
-                 .client = request.client,
-                 .prompt_tokens = static_cast<uint32_t>(request.prompt.size()),
-                 .emitted_tokens = static_cast<uint32_t>(request.emitted.size()),
-                 .accepted_at = now};
+  record.accepted_at = now;
   record.request = std::move(request);
   record.stranded_at = now;
   arrivals_.emplace(id, next_arrival_);
@@ -98,27 +80,21 @@ std::optional<gen::Event> RequestTable::record(gen::Event event, TimePoint now) 
     return event;
   }
   record.is_running = true;
-  if (record.seen.phase == RequestPhase::kQueued) record.seen.phase = RequestPhase::kPrefill;
-  if (!record.seen.started_at) record.seen.started_at = now;
-  if (const auto* started = std::get_if<gen::Started>(&event.body)) {
+  record.has_started = true;
+  if (std::holds_alternative<gen::Started>(event.body)) {
     if (std::exchange(record.start_reported, true)) return std::nullopt;
-    record.seen.cached_tokens = started->cached_tokens;
   } else if (const auto* prefilled = std::get_if<gen::Prefilled>(&event.body)) {
-    record.seen.prefilled_tokens = prefilled->done;
     if (prefilled->done <= record.prefill_reported) return std::nullopt;
     record.prefill_reported = prefilled->done;
   } else if (const auto* tokens = std::get_if<gen::Tokens>(&event.body)) {
     if (tokens->tokens.empty()) return std::nullopt;
     for (const gen::Token& token : tokens->tokens) record.request.emitted.push_back(token.id);
-    record.seen.emitted_tokens = static_cast<uint32_t>(record.request.emitted.size());
-    record.seen.phase = RequestPhase::kDecoding;
-    if (!record.seen.first_token_at) record.seen.first_token_at = now;
-    if (record.seen.last_token_at) {
+    if (record.last_token_at) {
       const auto count = tokens->tokens.size();
-      const std::chrono::duration<double> gap = now - *record.seen.last_token_at;
+      const std::chrono::duration<double> gap = now - *record.last_token_at;
       token_gaps_.add(gap.count() / static_cast<double>(count), count);
     }
-    record.seen.last_token_at = now;
+    record.last_token_at = now;
   }
   return event;
 }
@@ -130,7 +106,7 @@ std::optional<gen::Event> RequestTable::refuse(gen::RequestId id,
   if (it == records_.end() || !it->second.is_with_engine) return std::nullopt;
   Record& record = it->second;
   const bool may_pass = error.code == ErrorCode::kBusy || error.code == ErrorCode::kUnavailable;
-  if (record.is_cancelled || !may_pass || !record.seen.started_at) {
+  if (record.is_cancelled || !may_pass || !record.has_started) {
     gen::Event event{.request = id, .body = gen::Cancelled{}};
     if (!record.is_cancelled) event.body = gen::Failed{error};
     erase(it);
@@ -166,12 +142,12 @@ std::vector<gen::Event> RequestTable::end_epoch(TimePoint now) {
     if (!record.stranded_at) record.stranded_at = now;
     if (auto event = ended_without_engine(record, now)) {
       ended.push_back(std::move(*event));
-    } else if (record.seen.deaths > options_.deaths_allowed) {
+    } else if (record.deaths > options_.deaths_allowed) {
       ++blamed_;
       ended.push_back(failed(id, ErrorCode::kPeerLost,
                              fmt::format("the request was running at {} rank deaths, which it may "
                                          "have caused; it is not run again",
-                                         record.seen.deaths)));
+                                         record.deaths)));
     } else {
       continue;
     }
@@ -191,7 +167,7 @@ std::vector<gen::Event> RequestTable::expire(TimePoint now, bool is_serving) {
     } else if (!record.stranded_at) {
       record.stranded_at = now;
     }
-    if (is_late(record.request, record.seen.accepted_at, now)) {
+    if (is_late(record.request, record.accepted_at, now)) {
       ended.push_back(too_late(record.request));
     } else if (record.stranded_at && now - *record.stranded_at >= options_.resume_timeout) {
       ended.push_back(
@@ -219,11 +195,10 @@ std::vector<gen::Event> RequestTable::fail_all(const Error& error) {
   return ended;
 }
 
-std::vector<RequestSnapshot> RequestTable::snapshots() const {
-  std::vector<RequestSnapshot> result;
-  result.reserve(records_.size());
-  for (const auto& [arrival, record] : records_) result.push_back(record.seen);
-  return result;
+std::optional<uint32_t> RequestTable::deaths(gen::RequestId id) const {
+  const auto arrival = arrivals_.find(id);
+  if (arrival == arrivals_.end()) return std::nullopt;
+  return records_.at(arrival->second).deaths;
 }
 
 RequestTable::Records::iterator RequestTable::find(gen::RequestId id) {
@@ -241,8 +216,6 @@ void RequestTable::leave_engine(Record& record, TimePoint now) {
   --with_engine_;
   record.is_with_engine = false;
   record.is_running = false;
-  record.seen.phase = RequestPhase::kWaiting;
-  record.seen.prefilled_tokens = 0;
   record.stranded_at = now;
 }
 
@@ -257,7 +230,7 @@ std::optional<gen::Event> RequestTable::ended_without_engine(Record& record, Tim
   if (const auto reason = finish_reason(record.request)) {
     return gen::Event{.request = id, .body = gen::Finished{*reason}};
   }
-  if (is_late(record.request, record.seen.accepted_at, now)) return too_late(record.request);
+  if (is_late(record.request, record.accepted_at, now)) return too_late(record.request);
   return std::nullopt;
 }
 
@@ -265,12 +238,11 @@ gen::Request RequestTable::hand_over(Record& record, TimePoint now) {
   ++with_engine_;
   if (std::exchange(record.is_resumed, false)) ++resumed_;
   record.is_with_engine = true;
-  record.tokens_at_submit = record.seen.emitted_tokens;
+  record.tokens_at_submit = record.request.emitted.size();
   record.stranded_at.reset();
-  record.seen.phase = RequestPhase::kQueued;
   gen::Request request = record.request;
   if (request.deadline) {
-    *request.deadline -= duration_cast<milliseconds>(now - record.seen.accepted_at);
+    *request.deadline -= duration_cast<milliseconds>(now - record.accepted_at);
   }
   return request;
 }
@@ -282,11 +254,11 @@ void RequestTable::blame() {
   const auto resuming = std::find_if(records_.begin(), records_.end(), [this](const auto& entry) {
     return is_on_probation(entry.second);
   });
-  if (resuming != records_.end()) ++resuming->second.seen.deaths;
+  if (resuming != records_.end()) ++resuming->second.deaths;
   for (auto& [arrival, record] : records_) {
     if (!record.is_with_engine) continue;
     record.is_suspect = true;
-    if (record.is_running && resuming == records_.end()) ++record.seen.deaths;
+    if (record.is_running && resuming == records_.end()) ++record.deaths;
   }
 }
 

@@ -16,32 +16,6 @@
 
 namespace tandem::control {
 
-enum class RequestPhase : uint8_t {
-  kWaiting,   // not with the engine: no instance is ready, or it resumes after others
-  kQueued,    // with the engine, not yet in a step
-  kPrefill,   // in a step, no token drawn since
-  kDecoding,  // drawing tokens
-};
-
-/// "waiting", "queued", "prefill", "decoding".
-const char* name(RequestPhase phase);
-
-/// What observers see of a request. No prompt, no token ids.
-struct RequestSnapshot {
-  gen::RequestId id = 0;
-  std::string client;
-  RequestPhase phase = RequestPhase::kWaiting;
-  uint32_t prompt_tokens = 0;
-  uint32_t cached_tokens = 0;
-  uint32_t prefilled_tokens = 0;
-  uint32_t emitted_tokens = 0;
-  uint32_t deaths = 0;  // epochs that were lost while it ran
-  TimePoint accepted_at;
-  std::optional<TimePoint> started_at = {};
-  std::optional<TimePoint> first_token_at = {};
-  std::optional<TimePoint> last_token_at = {};
-};
-
 struct RequestTableOptions {
   /// A request that was running when so many epochs were lost is failed: it may be the cause.
   uint32_t deaths_allowed = 1;
@@ -107,14 +81,18 @@ class RequestTable {
   /// Seconds between the tokens of one request as they came, over lost epochs too.
   const Histogram& token_gaps() const { return token_gaps_; }
 
-  std::vector<RequestSnapshot> snapshots() const;
+  /// Epochs that were lost while it ran; nothing when it is not here. For tests.
+  std::optional<uint32_t> deaths(gen::RequestId id) const;
 
  private:
   struct Record {
     gen::Request request;  // emitted grows with every delivered token
-    RequestSnapshot seen;
+    uint32_t deaths = 0;
+    TimePoint accepted_at{};
+    bool has_started = false;
+    std::optional<TimePoint> last_token_at;
     std::optional<TimePoint> stranded_at;  // since when it has had no engine to go to
-    uint32_t tokens_at_submit = 0;
+    size_t tokens_at_submit = 0;
     uint32_t prefill_reported = 0;
     TimePoint retry_at{};
     bool is_with_engine = false;

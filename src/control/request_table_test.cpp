@@ -44,12 +44,7 @@ struct Fixture {
     for (const gen::Event& event : table.end_epoch(now)) ids.push_back(event.request);
     return ids;
   }
-  uint32_t deaths(gen::RequestId id) {
-    for (const RequestSnapshot& seen : table.snapshots()) {
-      if (seen.id == id) return seen.deaths;
-    }
-    return 99;
-  }
+  uint32_t deaths(gen::RequestId id) { return table.deaths(id).value_or(99); }
 };
 
 using Ids = std::vector<gen::RequestId>;

@@ -28,7 +28,6 @@ int run_logits(const RankOptions& options) {
 int run(const RankOptions& options) {
   ::dup2(STDERR_FILENO, STDOUT_FILENO);  // what libraries print is no answer of the command
   set_log_name(fmt::format("rank {}", options.rank));
-  if (options.verbose) set_log_level(LogLevel::kDebug);
   auto secret = read_secret(options);
   if (!secret) {
     TANDEM_LOG(kError, "{}", secret.error().message);

@@ -43,7 +43,6 @@ std::variant<RankOptions, int> parse_rank_options(int argc, const char* const* a
       "--head-timeout-ms",
       [&options](uint32_t ms) { options.head_timeout = std::chrono::milliseconds(ms); },
       "Exit when the head says nothing for so long");
-  app.add_flag("--verbose", options.verbose, "Log more");
   add_fake_options(app, options);
   app.add_option("--model", options.model, "Folder or GGUF file of the checkpoint");
   app.add_option("--split", options.split, "How ranks share the model")

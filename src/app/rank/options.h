@@ -21,7 +21,6 @@ struct RankOptions {
   std::string listen_host = "127.0.0.1";  // for plan and data links
   std::string plan_log;                   // executed plans are written here; empty: not kept
   std::chrono::milliseconds head_timeout{10'000};  // without a word from the head: exit
-  bool verbose = false;
 
   bool fake = false;
   engine::FakeOptions fake_options;
