@@ -1,8 +1,6 @@
 #include "app/auto_split.h"
 
-#include <fmt/format.h>
-
-#include <numeric>
+#include "format/quantization_group.h"
 
 namespace tandem::app {
 namespace {
@@ -10,19 +8,6 @@ namespace {
 uint32_t count(const nlohmann::json& config, const char* key, uint32_t otherwise = 0) {
   const auto found = config.find(key);
   return found != config.end() && found->is_number_unsigned() ? found->get<uint32_t>() : otherwise;
-}
-
-/// Inputs that share a scale where a tensor split cuts inputs.
-uint32_t quantization_group(const format::Checkpoint& checkpoint, uint32_t layers) {
-  uint32_t group = 1;
-  for (uint32_t i = 0; i < layers; ++i) {
-    for (const char* leaf : {"self_attn.o_proj", "mlp.down_proj"}) {
-      const auto found = checkpoint.quantization(fmt::format("model.layers.{}.{}", i, leaf));
-      if (!found || !*found || (*found)->group_size <= 0) continue;
-      group = std::lcm(group, static_cast<uint32_t>((*found)->group_size));
-    }
-  }
-  return group;
 }
 
 }  // namespace
@@ -40,7 +25,10 @@ topology::SplitChoice auto_split(const format::Checkpoint& checkpoint,
   shape.head_dim = count(config, "head_dim", shape.heads == 0 ? 0 : hidden / shape.heads);
   shape.mlp = count(config, "intermediate_size");
   shape.vocab = count(config, "vocab_size");
-  if (ranks > 1) shape.quant_group = quantization_group(checkpoint, shape.layers);
+  if (ranks > 1) {
+    const auto group = format::quantization_group(checkpoint, shape.layers);
+    if (group) shape.quant_group = *group;
+  }
   return topology::choose_split({.shape = shape, .ranks = ranks, .shares = shares, .link = link});
 }
 

@@ -1,7 +1,5 @@
 #include "model/decoder.h"
 
-#include <numeric>
-
 #include "tensor/gather.h"
 
 namespace tandem::model {
@@ -9,19 +7,6 @@ namespace tandem::model {
 using tensor::array;
 using tensor::Weights;
 namespace mx = tensor::mx;
-
-Result<uint32_t> quantization_group(const format::Checkpoint& checkpoint, const Config& config) {
-  uint32_t group = 1;
-  for (uint32_t i = 0; i < config.layers; ++i) {
-    for (const char* leaf : {"self_attn.o_proj", "mlp.down_proj"}) {
-      const auto quantization = checkpoint.quantization(fmt::format("model.layers.{}.{}", i, leaf));
-      if (!quantization) return quantization.error();
-      if (*quantization)
-        group = std::lcm(group, static_cast<uint32_t>((*quantization)->group_size));
-    }
-  }
-  return group;
-}
 
 Result<std::unique_ptr<Decoder>> Decoder::load(std::shared_ptr<const format::Checkpoint> checkpoint,
                                                const tensor::Context& context,

@@ -52,8 +52,4 @@ class Decoder {
   uint64_t weight_bytes_ = 0;
 };
 
-/// The least common multiple of the quantization groups of a model's row-split matrices: no cut may
-/// fall inside. 1 when nothing is quantized.
-Result<uint32_t> quantization_group(const format::Checkpoint& checkpoint, const Config& config);
-
 }  // namespace tandem::model

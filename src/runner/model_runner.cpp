@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "format/quantization_group.h"
 #include "tensor/host.h"
 
 namespace tandem::runner {
@@ -84,7 +85,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(
   const auto model = model::describe(*checkpoint);
   if (!model) return model.error();
   const model::Config& config = model->config;
-  const auto group = model::quantization_group(*checkpoint, config);
+  const auto group = format::quantization_group(*checkpoint, config.layers);
   if (!group) return group.error();
   auto parts = topology::place(config.shape(*group), options.split, options.ranks, options.shares);
   if (!parts) return parts.error();
