@@ -64,7 +64,9 @@ struct Event {
   uint32_t choice = 0;
   std::variant<Progress, Delta, End, Failed> body;
 
-  bool is_last() const { return body.index() >= 2; }
+  bool is_last() const {
+    return std::holds_alternative<End>(body) || std::holds_alternative<Failed>(body);
+  }
 };
 
 }  // namespace tandem::chat

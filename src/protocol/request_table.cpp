@@ -62,6 +62,52 @@ void count_usage(RequestRecord& record, const chat::Usage& usage, bool first) {
   record.reasoning_tokens += usage.reasoning_tokens;
 }
 
+void note_progress(RequestRecord& record, const chat::Event& event, TimePoint now) {
+  record.last_event = now;
+  if (!record.started) record.started = now;
+  if (const auto* progress = std::get_if<chat::Progress>(&event.body)) {
+    record.prefilled_tokens = std::max(record.prefilled_tokens, progress->done);
+  } else if (std::holds_alternative<chat::Delta>(event.body)) {
+    if (!record.first_token) record.first_token = now;
+    ++record.emitted_tokens;
+  }
+}
+
+void note_end(RequestRecord& record, const chat::End& end) {
+  if (record.outcome == Outcome::kRunning)
+    record.finish_reason = end.reason == chat::FinishReason::kStop ? "stop" : "length";
+}
+
+void note_failure(RequestRecord& record, const Error& error) {
+  if (record.outcome == Outcome::kFailed) return;
+  const bool cancelled = error.code == ErrorCode::kCancelled;
+  record.outcome = cancelled ? Outcome::kCancelled : Outcome::kFailed;
+  record.finish_reason = code_of(error);
+}
+
+/// The last event of one choice, and perhaps of the request.
+void note_last(RequestRecord& record, const chat::Event& event, TimePoint now) {
+  record.last_event = now;
+  if (!record.started) record.started = now;
+  const auto has = [&](bool done) {
+    return std::find(record.done.begin(), record.done.end(), done) != record.done.end();
+  };
+  const bool first = !has(true);
+  if (first) record.emitted_tokens = 0;  // what was counted so far were pieces
+  record.done[event.choice] = true;
+  if (const auto* end = std::get_if<chat::End>(&event.body)) {
+    if (!record.first_token) record.first_token = now;
+    count_usage(record, end->usage, first);
+    note_end(record, *end);
+  } else if (const auto* failed = std::get_if<chat::Failed>(&event.body)) {
+    count_usage(record, failed->usage, first);
+    note_failure(record, failed->error);
+  }
+  if (has(false)) return;
+  if (record.outcome == Outcome::kRunning) record.outcome = Outcome::kFinished;
+  record.ended = now;
+}
+
 }  // namespace
 
 const char* name(Outcome outcome) {
@@ -110,39 +156,13 @@ void RequestTable::note(const std::string& id, const chat::Event& event) {
     const auto entry = running_.find(id);
     if (entry == running_.end() || event.choice >= entry->second.done.size()) return;
     RequestRecord& record = entry->second;
-    const TimePoint now = clock_.now();
-    last_event_ = now;
-    record.last_event = now;
-    if (!record.started) record.started = now;
-    if (const auto* progress = std::get_if<chat::Progress>(&event.body)) {
-      record.prefilled_tokens = std::max(record.prefilled_tokens, progress->done);
-      return;
+    last_event_ = clock_.now();
+    if (event.is_last()) {
+      note_last(record, event, last_event_);
+    } else {
+      note_progress(record, event, last_event_);
     }
-    if (std::holds_alternative<chat::Delta>(event.body)) {
-      if (!record.first_token) record.first_token = now;
-      ++record.emitted_tokens;
-      return;
-    }
-    const bool first = std::find(record.done.begin(), record.done.end(), true) == record.done.end();
-    if (first) record.emitted_tokens = 0;
-    record.done[event.choice] = true;
-    if (const auto* end = std::get_if<chat::End>(&event.body)) {
-      if (!record.first_token) record.first_token = now;
-      count_usage(record, end->usage, first);
-      if (record.outcome == Outcome::kRunning) {
-        record.finish_reason = end->reason == chat::FinishReason::kStop ? "stop" : "length";
-      }
-    } else if (const auto* failed = std::get_if<chat::Failed>(&event.body)) {
-      count_usage(record, failed->usage, first);
-      const bool cancelled = failed->error.code == ErrorCode::kCancelled;
-      if (record.outcome != Outcome::kFailed) {
-        record.outcome = cancelled ? Outcome::kCancelled : Outcome::kFailed;
-        record.finish_reason = code_of(failed->error);
-      }
-    }
-    if (std::find(record.done.begin(), record.done.end(), false) != record.done.end()) return;
-    if (record.outcome == Outcome::kRunning) record.outcome = Outcome::kFinished;
-    record.ended = now;
+    if (!record.ended) return;
     ended = record;
     end(entry);
   }
