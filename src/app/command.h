@@ -33,6 +33,9 @@ std::function<std::function<int()>(CLI::App&)> with_options(void (*declare_optio
 /// Every command of cmd/commands.inc, in its order.
 std::vector<Command> commands();
 
+/// Checks that an option is a number of this range, which "nan" is not.
+CLI::Validator within(double low, double high);
+
 /// Prints "tandem NAME: message" to stderr and returns 1.
 int fail(const std::string& name, const std::string& message);
 

@@ -108,6 +108,26 @@ def test_sizes_that_are_no_sizes_are_refused_before_a_rank_starts(arguments, wor
     assert "rank 0" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "command, option, value",
+    [
+        ("generate", "--temp", "-1"),
+        ("generate", "--temp", "nan"),
+        ("generate", "--top-p", "5"),
+        ("generate", "--top-p", "nan"),
+        ("generate", "--max-tokens", "0"),
+        ("chat", "--temp", "101"),
+        ("chat", "--max-tokens", "0"),
+    ],
+)
+def test_sampling_out_of_range_is_refused_before_a_model_is_loaded(command, option, value):
+    prompt = ["--prompt", "x"] if command == "generate" else []
+    done = subprocess.run([BINARY, command, *prompt, f"{option}={value}"], capture_output=True, text=True, timeout=10)
+    assert done.returncode != 0
+    said = done.stderr + done.stdout
+    assert option in said and "rank 0" not in said
+
+
 def test_absurd_thread_counts_are_refused():
     done = subprocess.run([BINARY, "generate", "--prompt", "x", "--threads", "1025"], capture_output=True, text=True)
     assert done.returncode != 0

@@ -95,8 +95,12 @@ int run(const Options& options) {
 void declare_options(CLI::App& app, Options& options) {
   declare(app, options.endpoint);
   app.add_option("--system", options.system, "System prompt");
-  app.add_option("--max-tokens", options.max_tokens, "Longest answer")->capture_default_str();
-  app.add_option("--temp", options.temperature, "Temperature")->capture_default_str();
+  app.add_option("--max-tokens", options.max_tokens, "Longest answer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--temp", options.temperature, "Temperature")
+      ->check(within(0, 100))
+      ->capture_default_str();
 }
 
 }  // namespace

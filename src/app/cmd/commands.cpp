@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <cstdio>
 
 #include "app/command.h"
@@ -14,6 +16,16 @@ std::vector<Command> commands() {
 #include "app/cmd/commands.inc"
 #undef X
   };
+}
+
+CLI::Validator within(double low, double high) {
+  const auto check = [=](std::string& text) {
+    double value = 0;
+    if (CLI::detail::lexical_cast(text, value) && value >= low && value <= high)
+      return std::string();
+    return fmt::format("must be from {} to {}, not {}", low, high, text);
+  };
+  return CLI::Validator(check, fmt::format("{} to {}", low, high));
 }
 
 int fail(const std::string& name, const std::string& message) {

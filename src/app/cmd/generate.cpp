@@ -116,9 +116,13 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--prompt,-p", options.prompt, "Prompt; - reads it from stdin")->required();
   app.add_option("--system", options.system, "System prompt");
   app.add_flag("--raw", options.raw, "No chat template: continue the prompt as it is");
-  app.add_option("--max-tokens,-m", options.max_tokens, "Longest answer")->capture_default_str();
-  app.add_option("--temp", options.temperature, "Temperature")->capture_default_str();
-  app.add_option("--top-p", options.top_p, "Nucleus")->capture_default_str();
+  app.add_option("--max-tokens,-m", options.max_tokens, "Longest answer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--temp", options.temperature, "Temperature")
+      ->check(within(0, 100))
+      ->capture_default_str();
+  app.add_option("--top-p", options.top_p, "Nucleus")->check(within(0, 1))->capture_default_str();
   app.add_option("--seed", options.seed, "Seed [a fresh one]");
   app.add_flag("--verbose,-v", options.verbose, "Speed, to stderr");
 }
