@@ -43,7 +43,7 @@ class TemporaryFile {
  public:
   static Result<TemporaryFile> write(std::string_view text) {
     std::string path = (fs::temp_directory_path() / "tandem-XXXXXX").string();
-    const comm::Fd file(::mkstemp(path.data()));
+    const Fd file(::mkstemp(path.data()));
     if (!file) return comm::io_error("cannot make " + path);
     TemporaryFile made(std::move(path));
     if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
