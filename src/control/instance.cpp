@@ -134,7 +134,7 @@ void Instance::deliver(std::vector<gen::Event> events) {
 
 void Instance::kill(Slot& slot) {
   slot.is_linked = false;
-  actions_.push_back(Kill{{rank_of(slot), slot.number}});
+  actions_.emplace_back(Kill{{rank_of(slot), slot.number}});
   enter(slot, RankState::kEnding);
 }
 
