@@ -30,7 +30,7 @@ bin=build/bin
 check_pools() { timeout 300 $bin/tensor_test -tc='host:*,*pool*,*many writes*,*copied pages*'; }
 check_runner() { timeout 300 $bin/runner_test -tc='*plain*,*copied page*,*warmed-up*'; }
 # Draws on the device and steps issued ahead: off on GPUs, and not among the checks that are run when none is named,
-# since they fail with mlx-cuda-13 0.32.4 (docs/benchmarks.md).
+# since they fail with mlx-cuda-13 (its version: docs/benchmarks.md).
 check_ahead() { timeout 300 $bin/runner_test -tc='device draw*,overlap*'; }
 check_golden() {
   timeout 500 $bin/golden_test --checkpoints=build/checkpoints --logits=build/tests/golden/logits
