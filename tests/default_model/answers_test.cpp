@@ -35,11 +35,13 @@ void check_tokens(const Reference& reference, const std::vector<gen::TokenId>& t
   }
 }
 
-void check_layout(const Layout& layout) {
+void check_layout(const Layout& layout, size_t prompts = 20, uint32_t tokens = 64) {
   CAPTURE(layout.ranks);
   CAPTURE(layout.split);
-  const std::vector<Reference> all = references();
+  std::vector<Reference> all = references();
   REQUIRE(all.size() == 20);
+  all.resize(prompts);
+  for (Reference& reference : all) reference.tokens.resize(tokens);
   std::vector<Answer> answers(all.size());
   const auto generator = start(layout);
   for (size_t i = 0; i < all.size(); ++i)
@@ -65,11 +67,11 @@ TEST_CASE("default model: ranks that meet over TCP answer the same") {
 }
 
 TEST_CASE("default model: ranks that meet over MLX's ring answer the same") {
-  check_layout({.ranks = 2, .split = "tensor", .comm = "ring"});
+  check_layout({.ranks = 2, .split = "tensor", .comm = "ring"}, 5, 16);
 }
 
 TEST_CASE("default model: ranks that mpirun started answer the same" * doctest::skip(!has_mpi())) {
-  check_layout({.ranks = 2, .split = "tensor", .comm = "mpi"});
+  check_layout({.ranks = 2, .split = "tensor", .comm = "mpi"}, 5, 16);
 }
 
 }  // namespace tandem::default_model

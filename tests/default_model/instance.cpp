@@ -55,6 +55,8 @@ std::unique_ptr<control::InstanceGenerator> start(const Layout& layout) {
   options.instance.name = name;
   options.instance.ranks = layout.ranks;
   options.instance.comm = comm_of(layout);
+  if (plan::ends_with_process(options.instance.comm))
+    options.instance.progress.floor = std::chrono::seconds(60);  // they spin: slow on busy cores
   if (layout.comm == "mpi") options.mpirun = given("TANDEM_TEST_MPIRUN", "");
   options.instance.meeting_prefix = fmt::format("/tandem-{}-", name);
   options.instance.make_secret = control::random_secret;
