@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "sample/philox.h"
+#include "sample/row_math.h"
 #include "tensor/host.h"
 
 namespace tandem::runner {
@@ -15,7 +16,6 @@ namespace mx = tensor::mx;
 
 namespace {
 
-constexpr float kNone = -std::numeric_limits<float>::infinity();
 constexpr float kLargest = std::numeric_limits<float>::max();
 constexpr int kBlock = 256;  // columns that are added up before blocks are: short sums round less
 
@@ -66,7 +66,8 @@ Prepared prepare(const array& logits, const Rows& rows) {
   for (const DrawRow* row : rows) index.push_back(static_cast<int32_t>(row->row));
   const bool are_all = static_cast<int>(index.size()) == logits.shape(0) && is_counting(index);
   const array taken = are_all ? logits : mx::take(logits, tensor::from_host(index), 0);
-  const array x = mx::where(mx::isnan(taken), array(kNone), mx::minimum(taken, array(kLargest)));
+  const array x =
+      mx::where(mx::isnan(taken), array(sample::kNoLogit), mx::minimum(taken, array(kLargest)));
   return {x, mx::max(x, 1, true)};
 }
 
@@ -97,11 +98,12 @@ array last_column(const array& x) {
 /// exp(x - max), 0 where x is -infinity.
 array weights(const array& x, const array& max, const array& scale) {
   const array weight = mx::exp(mx::multiply(mx::subtract(x, max), scale));
-  return mx::where(mx::greater(x, array(kNone)), weight, array(0.0F));
+  return mx::where(mx::greater(x, array(sample::kNoLogit)), weight, array(0.0F));
 }
 
 array draw_greedy(const Prepared& p) {
-  const array best = mx::logical_and(mx::equal(p.x, p.max), mx::greater(p.max, array(kNone)));
+  const array best =
+      mx::logical_and(mx::equal(p.x, p.max), mx::greater(p.max, array(sample::kNoLogit)));
   return first(best, best);
 }
 
@@ -128,7 +130,7 @@ array survivors(const Prepared& p, const Rows& rows) {
   const array within = mx::sum(
       mx::astype(mx::less(likelier, mx::multiply(last_column(sum), share)), mx::int32), 1, true);
   const array least = column<float>(rows, [](const DrawRow& row) {
-    return row.draw.min_p > 0 ? std::log(std::min(row.draw.min_p, 1.0F)) : kNone;
+    return row.draw.min_p > 0 ? std::log(std::min(row.draw.min_p, 1.0F)) : sample::kNoLogit;
   });
   const array floor = mx::maximum(
       mx::take_along_axis(sorted, mx::maximum(mx::subtract(within, array(1)), array(0)), 1),

@@ -80,7 +80,7 @@ array Collective::gather_columns(const array& x,
                   allocate(outputs[0]);
                   if (rank_ == 0)
                     return receive_columns(transport(), columns, inputs[0], outputs[0]);
-                  const std::span part(inputs[0].template data<float>(), inputs[0].size());
+                  const std::span part(on_host<float>(inputs[0]), inputs[0].size());
                   if (!part.empty()) check(transport().send(std::as_bytes(part), 0));
                 });
 }
