@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-enum class LogLevel { kDebug, kInfo, kWarn, kError };
+enum class LogLevel { kInfo, kWarn, kError };
 
 /// Writes one line. Any thread.
 void log(LogLevel level, std::string_view line);

@@ -72,7 +72,10 @@ struct Event {
   RequestId request = 0;
   std::variant<Started, Prefilled, Tokens, Finished, Failed, Cancelled> body;
 
-  bool is_last() const { return body.index() >= 3; }
+  bool is_last() const {
+    return std::holds_alternative<Finished>(body) || std::holds_alternative<Failed>(body) ||
+           std::holds_alternative<Cancelled>(body);
+  }
   bool operator==(const Event&) const = default;
 };
 
