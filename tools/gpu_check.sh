@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks this build on an NVIDIA GPU, from the folder that a bundle of tools/gpu_bundle.sh was unpacked in. Needs
 # CUDA 13 with cuDNN and NCCL, as the PyPI packages of PyTorch or of mlx-cuda-13 install them.
-#   ./gpu_check.sh [CHECK …]      all checks, or the named ones: pools runner golden answer tokens step speed ahead
+#   ./gpu_check.sh [CHECK …]      all checks, or the named ones: pools runner ahead golden answer tokens step speed
 # NVIDIA_LIBS names the folder that holds nvidia/cu13/lib; default: the site-packages of python3. Ends with 0 when
 # every check passed. DEVICE=cpu MLX_LIB=DIR tries the script itself on a machine without a GPU.
 set -uo pipefail
@@ -29,8 +29,7 @@ bin=build/bin
 
 check_pools() { timeout 300 $bin/tensor_test -tc='host:*,*pool*,*many writes*,*copied pages*'; }
 check_runner() { timeout 300 $bin/runner_test -tc='*plain*,*copied page*,*warmed-up*'; }
-# Draws on the device and steps issued ahead: off on GPUs, and not among the checks that are run when none is named,
-# since they fail with mlx-cuda-13 (its version: docs/benchmarks.md).
+# Draws on the device and steps issued ahead.
 check_ahead() { timeout 300 $bin/runner_test -tc='device draw*,overlap*'; }
 check_golden() {
   timeout 500 $bin/golden_test --checkpoints=build/checkpoints --logits=build/tests/golden/logits
@@ -56,7 +55,7 @@ check_speed() {
 
 [[ $device == gpu ]] && nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 failed=()
-for check in ${*:-pools runner golden answer tokens step speed}; do
+for check in ${*:-pools runner ahead golden answer tokens step speed}; do
   echo "== $check"
   start=$(date +%s.%N)
   "check_$check" || failed+=("$check")

@@ -18,8 +18,7 @@ Error invalid(std::string message) { return {ErrorCode::kInvalid, "plan: " + std
 
 /// Whether a rank alone draws on the device and runs ahead.
 bool overlaps(const ModelOptions& o) {
-  if (o.ranks != 1 || o.path != tensor::Path::kPlain) return false;
-  return o.overlap.value_or(o.device == tensor::mx::Device::cpu);
+  return o.overlap && o.ranks == 1 && o.path == tensor::Path::kPlain;
 }
 
 /// Pages that every rank can hold, or the configured number.

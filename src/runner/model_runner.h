@@ -35,8 +35,7 @@ struct ModelOptions {
 
   /// On the plain path a rank alone draws tokens on the device and has two steps in flight. Off: it
   /// runs a step in complete(), and the host draws.
-  /// Unset: not on GPUs, where such steps gave wrong tokens now and then (docs/benchmarks.md, GPU).
-  std::optional<bool> overlap = {};
+  bool overlap = true;
   /// complete() gives logits of every token of a row that wants them, not only of its last.
   bool all_logits = false;
   /// See StageOptions.
