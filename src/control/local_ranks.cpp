@@ -18,7 +18,10 @@ namespace {
 class SecretFile {
  public:
   static Result<std::shared_ptr<SecretFile>> write(std::span<const std::byte> secret) {
-    std::string path = (std::filesystem::temp_directory_path() / "tandem-XXXXXX").string();
+    std::error_code no_folder;
+    const auto folder = std::filesystem::temp_directory_path(no_folder);
+    if (no_folder) return Error{ErrorCode::kIo, "no temporary folder: " + no_folder.message()};
+    std::string path = (folder / "tandem-XXXXXX").string();
     const int fd = ::mkstemp(path.data());  // readable by the owner alone
     if (fd < 0) return failure("cannot make", path);
     auto file = std::shared_ptr<SecretFile>(new SecretFile(std::move(path)));
@@ -75,30 +78,37 @@ Status LocalRanks::spawn(Incarnation who) {
 Status LocalRanks::spawn_together(Incarnation who) {
   waiting_[who.rank] = who.number;
   if (waiting_.size() < options_.ranks) return {};
-  const auto waiting = std::exchange(waiting_, {});
+  auto waiting = std::exchange(waiting_, {});
+  auto started = start(waiting);
+  if (!started) {
+    waiting.erase(who.rank);  // the caller tells of this one
+    report(waiting, "could not be started");
+    return started.error();
+  }
+  const std::shared_ptr<Process> shared = std::move(*started);
+  for (const auto& [rank, number] : waiting) running_[rank] = {.number = number, .process = shared};
+  return {};
+}
+
+Result<std::unique_ptr<Process>> LocalRanks::start(const Numbers& ranks) const {
   auto secret = SecretFile::write(options_.secret);
   if (!secret) return secret.error();
   std::vector<std::vector<std::string>> commands;
-  for (const auto& [rank, number] : waiting) {
+  for (const auto& [rank, number] : ranks) {
     commands.push_back(options_.arguments(rank));
     commands.back().insert(commands.back().end(), {"--secret-file", (*secret)->path()});
   }
   ProcessOptions process{.program = options_.mpirun,
                          .arguments = mpirun_arguments(options_.program, commands),
                          .output_path = options_.output_path};
-  auto spawned = Process::spawn(std::move(process),
-                                [this, waiting, secret = std::move(*secret)](ExitStatus status) {
-                                  for (const auto& [rank, number] : waiting)
-                                    on_exit_({.rank = rank, .number = number}, describe(status));
-                                });
-  if (!spawned) {
-    for (const auto& [rank, number] : waiting)
-      if (rank != who.rank) on_exit_({.rank = rank, .number = number}, "could not be started");
-    return spawned.error();
-  }
-  const std::shared_ptr<Process> shared = std::move(*spawned);
-  for (const auto& [rank, number] : waiting) running_[rank] = {.number = number, .process = shared};
-  return {};
+  return Process::spawn(std::move(process),
+                        [this, ranks, secret = std::move(*secret)](ExitStatus status) {
+                          report(ranks, describe(status));
+                        });
+}
+
+void LocalRanks::report(const Numbers& ranks, const std::string& how) const {
+  for (const auto& [rank, number] : ranks) on_exit_({.rank = rank, .number = number}, how);
 }
 
 void LocalRanks::kill(Incarnation who) {

@@ -31,12 +31,14 @@ std::vector<std::string> mpirun_arguments(const std::string& program,
 /// One thread calls everything; destruction kills and reaps what is left.
 class LocalRanks {
  public:
-  /// On a thread of its own; must not block.
+  /// On a thread of its own for a process that ended; within spawn() or kill() for a rank that
+  /// never ran. Must not block, nor call back.
   using OnExit = std::function<void(Incarnation, std::string how)>;
 
   LocalRanks(LocalRanksOptions options, OnExit on_exit);
 
-  /// With mpirun, starts nothing until all ranks are to start. Errors: kIo.
+  /// With mpirun, starts nothing until all ranks are to start; when that fails, the others are
+  /// reported as ended. Errors: kIo.
   Status spawn(Incarnation who);
 
   /// SIGKILL; under mpirun it ends all ranks. Unknown ones are ignored.
@@ -55,12 +57,16 @@ class LocalRanks {
     std::shared_ptr<Process> process;  // of all ranks under mpirun
   };
 
+  using Numbers = std::map<uint32_t, uint64_t>;  // of incarnations, by rank
+
   Status spawn_together(Incarnation who);
+  Result<std::unique_ptr<Process>> start(const Numbers& ranks) const;
+  void report(const Numbers& ranks, const std::string& how) const;
 
   const LocalRanksOptions options_;
   const OnExit on_exit_;
-  std::map<uint32_t, Running> running_;   // by rank
-  std::map<uint32_t, uint64_t> waiting_;  // for mpirun: numbers by rank
+  std::map<uint32_t, Running> running_;  // by rank
+  Numbers waiting_;                      // for mpirun
 };
 
 }  // namespace tandem::control

@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <condition_variable>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <optional>
 
 namespace tandem::control {
 namespace {
@@ -106,6 +108,53 @@ TEST_CASE("local ranks: one that waits for the others under mpirun can be ended 
   const auto seen = exits.wait(2);
   REQUIRE(seen.size() == 2);
   CHECK(seen[1].first == Incarnation{.rank = 0, .number = 2});
+}
+
+/// Sets TMPDIR as long as it lives.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(const char* path) {
+    if (const char* before = std::getenv("TMPDIR")) before_ = before;
+    ::setenv("TMPDIR", path, 1);
+  }
+  ~TemporaryFolder() {
+    if (before_)
+      ::setenv("TMPDIR", before_->c_str(), 1);
+    else
+      ::unsetenv("TMPDIR");
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+ private:
+  std::optional<std::string> before_;
+};
+
+TEST_CASE(
+    "local ranks: without room for the secret no rank starts under mpirun, and each is told") {
+  const FakeMpirun mpirun;
+  for (const char* folder : {"/proc", "/nowhere"}) {  // takes no files; is none
+    CAPTURE(folder);
+    const TemporaryFolder unwritable(folder);
+    Exits exits;
+    LocalRanks ranks({.program = "tandem-rank",
+                      .arguments = [](uint32_t) { return std::vector<std::string>{}; },
+                      .secret = std::vector<std::byte>(3),
+                      .output_path = {},
+                      .mpirun = mpirun.program(),
+                      .ranks = 3},
+                     exits.handler());
+    REQUIRE(ranks.spawn({.rank = 0, .number = 1}));
+    REQUIRE(ranks.spawn({.rank = 2, .number = 5}));
+    const Status last = ranks.spawn({.rank = 1, .number = 2});
+    REQUIRE(!last);
+    CHECK(last.error().code == ErrorCode::kIo);
+    const auto seen = exits.wait(2);
+    REQUIRE(seen.size() == 2);
+    CHECK(seen[0].first == Incarnation{.rank = 0, .number = 1});
+    CHECK(seen[1].first == Incarnation{.rank = 2, .number = 5});
+    CHECK(!ranks.find(0, 1));
+  }
 }
 
 }  // namespace
