@@ -4,17 +4,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <unordered_set>
 #include <utility>
 
 #include "base/check.h"
+#include "engine/check_plan.h"
 
 namespace tandem::engine {
 namespace {
-
-Error invalid(std::string message) {
-  return {.code = ErrorCode::kInvalid, .message = "[fake runner] " + std::move(message)};
-}
 
 size_t token_count(const plan::StepPlan& plan) {
   size_t count = 0;
@@ -43,67 +39,8 @@ FakeRunner::Slot& FakeRunner::slot(plan::PageId page, uint32_t offset) {
   return slots_[size_t{page} * options_.page_tokens + offset];
 }
 
-Status FakeRunner::check_row(const plan::Row& row) const {
-  const uint64_t end = uint64_t{row.start} + row.tokens.size();
-  if (row.tokens.empty()) return invalid(fmt::format("row of request {} is empty", row.request));
-  if (end > options_.max_context) {
-    return invalid(fmt::format("row ends at {}, context is {}", end, options_.max_context));
-  }
-  if (row.pages.size() * uint64_t{options_.page_tokens} < end) {
-    return invalid(fmt::format("{} pages of {} do not cover {} positions", row.pages.size(),
-                               options_.page_tokens, end));
-  }
-  for (const plan::PageId page : row.pages) {
-    if (page >= options_.pages) return invalid(fmt::format("page {} of {}", page, options_.pages));
-  }
-  if (Status status = check_output(row); !status) return status;
-  const bool goes_on = row.tokens.size() == 1 && row.tokens[0] == plan::kDrawn;
-  if (goes_on && last_drawn_.contains(row.request)) return {};
-  for (const plan::TokenId token : row.tokens) {
-    if (token < 0 || static_cast<uint32_t>(token) >= options_.vocab) {
-      return invalid(fmt::format("token {}, vocabulary has {}", token, options_.vocab));
-    }
-  }
-  return {};
-}
-
-Status FakeRunner::check_output(const plan::Row& row) const {
-  if (!row.draw) return {};
-  if (!options_.draws) return invalid("this runner does not draw");
-  if (row.wants_logits) return invalid("a row that draws wants its logits too");
-  return {};
-}
-
-Status FakeRunner::check(const plan::StepPlan& plan) const {
-  if (plan.epoch != epoch_) return invalid(fmt::format("epoch {}, now {}", plan.epoch, epoch_));
-  if (plan.sequence != next_sequence_) {
-    return invalid(fmt::format("sequence {}, expected {}", plan.sequence, next_sequence_));
-  }
-  if (issued_.size() >= options_.depth) {
-    return invalid(fmt::format("more than {} steps in flight", options_.depth));
-  }
-  if (plan.rows.empty()) return invalid("plan has no rows");
-  for (const plan::PageCopy& copy : plan.copies) {
-    if (copy.from >= options_.pages || copy.to >= options_.pages || copy.from == copy.to) {
-      return invalid(fmt::format("copy of page {} to {}", copy.from, copy.to));
-    }
-  }
-  std::unordered_set<plan::RequestId> seen;
-  bool step_rows = false;
-  for (const plan::Row& row : plan.rows) {
-    if (Status status = check_row(row); !status) return status;
-    if (!seen.insert(row.request).second) {
-      return invalid(fmt::format("request {} has two rows", row.request));
-    }
-    const bool is_step = row.numeric_class == plan::NumericClass::kStep;
-    if (step_rows && !is_step) return invalid("a chunk row follows a step row");
-    step_rows = is_step;
-  }
-  return {};
-}
-
 void FakeRunner::run_row(plan::Row row, Issued& step) {
-  if (row.tokens[0] == plan::kDrawn) row.tokens[0] = std::max(0, last_drawn_.at(row.request));
+  if (goes_on(row)) row.tokens[0] = std::max(0, last_drawn_.at(row.request));
   const uint32_t size = options_.page_tokens;
   const auto end = row.start + static_cast<uint32_t>(row.tokens.size());
   for (uint32_t position = row.start; position < end; ++position) {
@@ -113,10 +50,8 @@ void FakeRunner::run_row(plan::Row row, Issued& step) {
                                                          .numeric_class = row.numeric_class};
   }
   state_hash_.row(row, end);
-  last_drawn_.erase(row.request);
   if (row.draw) {
     step.drawn.push_back(draw(*row.draw, history_of(row)));
-    last_drawn_[row.request] = step.drawn.back();
   } else if (row.wants_logits) {
     const std::vector<float> made = fake_logits(history_of(row), options_.vocab);
     step.logits.insert(step.logits.end(), made.begin(), made.end());
@@ -171,7 +106,9 @@ Status FakeRunner::issue(const plan::StepPlan& plan) {
     const std::lock_guard lock(mutex_);
     if (aborted_) return Error{.code = ErrorCode::kPeerLost, .message = "[fake runner] aborted"};
   }
-  if (Status status = check(plan); !status) return status;
+  const PlanTurn turn{.epoch = epoch_, .sequence = next_sequence_, .in_flight = issued_.size()};
+  const auto drew_last = [&](plan::RequestId id) { return last_drawn_.contains(id); };
+  if (Status status = check_plan(plan, info(), turn, drew_last); !status) return status;
   die_if_asked(plan);
   ++next_sequence_;
   state_hash_.begin(plan.sequence);
@@ -181,6 +118,9 @@ Status FakeRunner::issue(const plan::StepPlan& plan) {
   }
   Issued step{.plan = plan, .logits = {}, .drawn = {}, .state_hash = 0, .ready = {}};
   for (const plan::Row& row : plan.rows) run_row(row, step);
+  last_drawn_.clear();
+  for (size_t at = 0; const plan::Row& row : plan.rows)
+    if (row.draw) last_drawn_[row.request] = step.drawn[at++];
   step.state_hash = state_hash_.end();
   tokens_ += token_count(plan);
   if (!options_.pass_time) {
@@ -200,7 +140,7 @@ bool FakeRunner::wait_until(TimePoint ready) {
 }
 
 Result<StepResult> FakeRunner::complete() {
-  if (issued_.empty()) return invalid("no step is in flight");
+  if (issued_.empty()) return Error{ErrorCode::kInvalid, "[fake runner] no step is in flight"};
   if (options_.pass_time) options_.pass_time(delay(issued_.front().plan));
   if (options_.before_complete) {
     if (Status status = options_.before_complete(issued_.front().plan); !status) {

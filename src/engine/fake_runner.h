@@ -52,9 +52,8 @@ struct FakeOptions {
   std::function<void(Duration)> pass_time = {};
 };
 
-/// Executes plans at issue(), in order, and checks each: kInvalid when rows do not fit their page
-/// tables, pages or context, or when epoch, sequence or depth are wrong. Works alone (then with
-/// logits) and as the local runner of any rank.
+/// Executes plans at issue(), in order, and checks each (engine/check_plan.h). Works alone (then
+/// with logits) and as the local runner of any rank.
 class FakeRunner final : public Runner {
  public:
   explicit FakeRunner(FakeOptions options);
@@ -90,9 +89,6 @@ class FakeRunner final : public Runner {
     TimePoint ready;
   };
 
-  Status check(const plan::StepPlan& plan) const;
-  Status check_row(const plan::Row& row) const;
-  Status check_output(const plan::Row& row) const;
   void run_row(plan::Row row, Issued& step);
   std::vector<FakePosition> history_of(const plan::Row& row);
   plan::TokenId draw(const plan::Draw& draw, std::span<const FakePosition> history);
@@ -104,9 +100,9 @@ class FakeRunner final : public Runner {
   const FakeOptions options_;
   std::vector<Slot> slots_;  // [pages, page_tokens]
   std::deque<Issued> issued_;
-  std::vector<float> logits_;         // of the last completed step
-  std::vector<plan::TokenId> drawn_;  // the same
-  std::unordered_map<plan::RequestId, plan::TokenId> last_drawn_;
+  std::vector<float> logits_;                                      // of the last completed step
+  std::vector<plan::TokenId> drawn_;                               // the same
+  std::unordered_map<plan::RequestId, plan::TokenId> last_drawn_;  // by the step issued last
   sample::Sampler sampler_;
   uint32_t epoch_ = 0;
   uint64_t next_sequence_ = 0;

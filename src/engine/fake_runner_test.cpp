@@ -200,6 +200,16 @@ TEST_CASE("fake runner: draws that do not fit are refused") {
   CHECK(runner.issue(draws));
 }
 
+TEST_CASE("fake runner: a row goes on only with what the step issued before it drew") {
+  FakeRunner runner({.depth = 3, .draws = true});
+  const plan::Row first{.request = 1, .tokens = {1}, .pages = {0}, .draw = plan::Draw{}};
+  plan::Row on = first;
+  on.start = 1, on.tokens = {plan::kDrawn}, on.numeric_class = NumericClass::kStep;
+  REQUIRE(runner.issue({.rows = {first}}));
+  REQUIRE(runner.issue({.sequence = 1, .rows = {{.request = 2, .tokens = {1}, .pages = {1}}}}));
+  CHECK_FALSE(runner.issue({.sequence = 2, .rows = {on}}));
+}
+
 TEST_CASE("fake runner: the state hash tells where a token was drawn otherwise") {
   const FakeOptions options{.page_tokens = 4, .pages = 8, .depth = 2, .draws = true};
   FakeRunner whole(options), broken(options);

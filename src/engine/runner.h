@@ -35,7 +35,7 @@ struct RunnerInfo {
   /// goes on.
   uint32_t depth = 1;
   /// Rows may say how to draw (plan::Draw), and a row may go on with a token that is not known
-  /// (plan::kDrawn): its request's row must be among the last `depth` steps.
+  /// (plan::kDrawn): its request's row must draw in the step issued before it.
   bool draws = false;
 };
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <utility>
 
+#include "engine/check_plan.h"
 #include "format/quantization_group.h"
 #include "tensor/host.h"
 
@@ -13,8 +13,6 @@ namespace {
 
 constexpr uint32_t kCopiesToDraw = 8;                   // sorted, summed, masked, of two steps
 constexpr uint64_t kMostPositions = uint64_t{1} << 22;  // slots fit 32 bits with much room
-
-Error invalid(std::string message) { return {ErrorCode::kInvalid, "plan: " + std::move(message)}; }
 
 /// Whether a rank alone draws on the device and runs ahead.
 bool overlaps(const ModelOptions& o) {
@@ -134,7 +132,10 @@ bool ModelRunner::works_ahead() const {
 Status ModelRunner::issue(const plan::StepPlan& plan) {
   if (is_void_ || aborted_)
     return Error{ErrorCode::kPeerLost, "the epoch is over: reset() begins the next"};
-  const Status fits = check(plan);
+  const auto drew_last = [&](plan::RequestId id) { return drew_last_.contains(id); };
+  const Status fits = engine::check_plan(
+      plan, info_, {.epoch = epoch_, .sequence = next_sequence_, .in_flight = issued_.size()},
+      drew_last);
   if (!fits) return fits;
   ++next_sequence_;
   issued_.push_back({.plan = plan});
@@ -172,7 +173,7 @@ uint64_t ModelRunner::hash(plan::StepPlan plan) {
   const auto before = std::exchange(known_, {});
   size_t at = 0;
   for (plan::Row& row : plan.rows) {
-    if (row.tokens[0] == plan::kDrawn) row.tokens[0] = std::max(0, before.at(row.request));
+    if (engine::goes_on(row)) row.tokens[0] = std::max(0, before.at(row.request));
     if (row.draw) known_[row.request] = stage_->drawn()[at++];
   }
   return hash_.step(plan);
@@ -224,7 +225,7 @@ void ModelRunner::go_on(tensor::Step& step, const plan::StepPlan& plan) const {
   size_t at = 0;
   bool any = false;
   for (const plan::Row& row : plan.rows) {
-    if (goes_on(row)) {
+    if (engine::goes_on(row)) {
       from[at] = tokens + static_cast<int32_t>(drew_last_.at(row.request));
       any = true;
     }
@@ -256,58 +257,6 @@ void ModelRunner::abort() {
   aborted_ = true;
   const std::lock_guard lock(mutex_);
   if (transport_) transport_->abort();
-}
-
-Status ModelRunner::check(const plan::StepPlan& plan) const {
-  if (plan.epoch != epoch_)
-    return invalid(fmt::format("epoch {} came in epoch {}", plan.epoch, epoch_));
-  if (plan.sequence != next_sequence_)
-    return invalid(fmt::format("step {} came where {} was due", plan.sequence, next_sequence_));
-  if (issued_.size() >= info_.depth)
-    return invalid(fmt::format("more than {} steps in flight", info_.depth));
-  for (const plan::PageCopy& copy : plan.copies)
-    if (copy.from >= info_.pages || copy.to >= info_.pages)
-      return invalid(fmt::format("copy of page {} to {} of {}", copy.from, copy.to, info_.pages));
-  std::set<plan::RequestId> requests;
-  for (const plan::Row& row : plan.rows) {
-    if (!requests.insert(row.request).second)
-      return invalid(fmt::format("request {} has two rows", row.request));
-    const Status fits = check_row(row);
-    if (!fits) return fits;
-  }
-  return {};
-}
-
-Status ModelRunner::check_row(const plan::Row& row) const {
-  if (row.tokens.empty()) return invalid(fmt::format("request {} has no tokens", row.request));
-  const uint64_t length = uint64_t{row.start} + row.tokens.size();
-  if (length > info_.max_context)
-    return invalid(
-        fmt::format("request {} has {} positions of {}", row.request, length, info_.max_context));
-  if (row.pages.size() * info_.page_tokens < length)
-    return invalid(fmt::format("request {} has {} pages for {} positions", row.request,
-                               row.pages.size(), length));
-  for (const plan::PageId page : row.pages)
-    if (page >= info_.pages) return invalid(fmt::format("page {} of {}", page, info_.pages));
-  if (Status fits = check_output(row); !fits || goes_on(row)) return fits;
-  for (const plan::TokenId token : row.tokens)
-    if (token < 0 || static_cast<uint32_t>(token) >= info_.vocab)
-      return invalid(fmt::format("token {} of {}", token, info_.vocab));
-  return {};
-}
-
-Status ModelRunner::check_output(const plan::Row& row) const {
-  if (!row.draw) return {};
-  if (!info_.draws) return invalid("this runner does not draw");
-  if (row.wants_logits)
-    return invalid(fmt::format("request {} draws, and wants logits too", row.request));
-  return {};
-}
-
-/// The step before drew the row's token.
-bool ModelRunner::goes_on(const plan::Row& row) const {
-  return row.tokens.size() == 1 && row.tokens[0] == plan::kDrawn &&
-         drew_last_.contains(row.request);
 }
 
 }  // namespace tandem::runner

@@ -86,10 +86,6 @@ class ModelRunner final : public engine::Runner {
               std::unique_ptr<Stage> stage,
               uint32_t pages);
 
-  Status check(const plan::StepPlan& plan) const;
-  Status check_row(const plan::Row& row) const;
-  Status check_output(const plan::Row& row) const;
-  bool goes_on(const plan::Row& row) const;
   Status run(const plan::StepPlan& plan);
   Status launch(Issued& step);
   Status finish(Issued& step);

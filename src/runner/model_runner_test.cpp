@@ -188,6 +188,13 @@ TEST_CASE("plans that do not fit are refused and change nothing") {
   refused(changed([](auto& p) { p.rows[0].start = UINT32_MAX; }));
   refused(changed([](auto& p) { p.rows.push_back(p.rows[0]); }));
   refused(changed([](auto& p) { p.copies.push_back({0, 96}); }));
+  refused(changed([](auto& p) { p.copies.push_back({5, 5}); }));
+  refused(changed([](auto& p) {
+    p.rows.push_back(p.rows[0]);
+    p.rows[0].numeric_class = plan::NumericClass::kStep;
+    p.rows[1].request = 2;
+  }));
+  refused({});
   CHECK(run(*runner, {.rows = {good}}).size() == 101);
 }
 
