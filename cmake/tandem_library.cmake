@@ -2,28 +2,40 @@
 #   *_test.cpp  become one doctest binary <name>_test;  *_bench.cpp one program each, built only by name;
 #   *_fuzz.cpp  one fuzz target each, which replays its corpus (testdata/<target>/) as an ordinary test unless TANDEM_FUZZERS is on.
 set(TANDEM_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Werror)
-# Several files compiled as one share their unnamed namespaces, which g++ takes for a header's.
-if(CMAKE_UNITY_BUILD)
-  list(APPEND TANDEM_WARNINGS -Wno-subobject-linkage)
-endif()
-# Instrumented code leads g++ 12 to see uninitialized members and short arrays where there are none.
-if(TANDEM_SANITIZE)
-  list(APPEND TANDEM_WARNINGS -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Several files compiled as one share their unnamed namespaces, which g++ takes for a header's.
+  if(CMAKE_UNITY_BUILD)
+    list(APPEND TANDEM_WARNINGS -Wno-subobject-linkage)
+  endif()
+  # Instrumented code leads g++ 12 to see uninitialized members and short arrays where there are none.
+  if(TANDEM_SANITIZE)
+    list(APPEND TANDEM_WARNINGS -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow)
+  endif()
 endif()
 # Test code is compiled for short builds; what it tests is compiled as it ships.
-if(CMAKE_UNITY_BUILD)
+if(TANDEM_SANITIZE)
+  set(TANDEM_TEST_OPTIONS -O0)
+elseif(CMAKE_UNITY_BUILD)
   set(TANDEM_TEST_OPTIONS -O0 -g0)
 endif()
-# Checks of every access, which double the time to compile; most of what they find is an address error too.
-set(TANDEM_COSTLY_CHECKS null,alignment,object-size,vptr,nonnull-attribute,returns-nonnull-attribute,pointer-overflow)
+# Checks of every access double the time to compile. Address errors show without them; alignment is checked where bytes are cast.
+set(TANDEM_COSTLY_CHECKS null,object-size,vptr,nonnull-attribute,returns-nonnull-attribute,pointer-overflow)
+set(TANDEM_CASTS_BYTES tandem_format tandem_comm tandem_plan)
 
 function(tandem_sanitize target)
   if(TANDEM_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${TANDEM_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${TANDEM_SANITIZE})
   endif()
+  if(TANDEM_SANITIZE MATCHES "thread")
+    # Its fences are unknown to the sanitizer, and its mutexes order all that they do.
+    target_compile_definitions(${target} PUBLIC BOOST_ASIO_DISABLE_FENCED_BLOCK)
+  endif()
   if(TANDEM_SANITIZE MATCHES "undefined")
     target_compile_options(${target} PUBLIC -fno-sanitize=${TANDEM_COSTLY_CHECKS})
+    if(NOT target IN_LIST TANDEM_CASTS_BYTES)
+      target_compile_options(${target} PRIVATE -fno-sanitize=alignment)
+    endif()
   endif()
   if(TANDEM_FUZZERS)
     target_compile_options(${target} PUBLIC -fsanitize=fuzzer-no-link)

@@ -89,13 +89,15 @@ mlx() {
   local stamp=".deps/mlx/$flavour-$mlx_version"
   [[ -e $stamp ]] && return
   say "fetching mlx-$flavour $mlx_version"
-  local wheels
+  local wheels options=(--no-deps)
+  # NVIDIA's libraries are wheels of their own, which libmlx looks for beside itself.
+  [[ $flavour == cuda-* ]] && options=()
   wheels=$(mktemp -d)
-  python3 -m pip download -q --disable-pip-version-check --no-deps -d "$wheels" "mlx-$flavour==$mlx_version" ||
+  python3 -m pip download -q --disable-pip-version-check "${options[@]}" -d "$wheels" "mlx-$flavour==$mlx_version" ||
     fail "pip could not download mlx-$flavour $mlx_version: is PyPI reachable, and is there a wheel for this platform?"
   rm -rf .deps/mlx
   mkdir -p .deps/mlx
-  python3 -m zipfile -e "$wheels"/*.whl .deps/mlx
+  for wheel in "$wheels"/*.whl; do python3 -m zipfile -e "$wheel" .deps/mlx; done
   rm -rf "$wheels"
   touch "$stamp"
 }

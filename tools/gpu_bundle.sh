@@ -15,14 +15,15 @@ stage=$out/stage
 programs="tandem tandem-rank tensor_test runner_test golden_test default_model_test step_bench"
 
 mkdir -p "$cache"
-if [[ ! -e $cache/wheel.tar.xz ]]; then
+wheel=$cache/wheel-$version.tar.xz
+if [[ ! -e $wheel ]]; then
   work=$(mktemp -d "$cache/fetch.XXXXXX")
   trap 'rm -rf "$work"' EXIT
   python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: --python-version 3.12 \
     --platform manylinux_2_35_x86_64 -d "$work" "mlx-cuda-13==$version"
   python3 -m zipfile -e "$work"/*.whl "$work/wheel"
-  tar c -C "$work/wheel" mlx mlx_cuda_13.libs | xz -6 -T0 >"$cache/wheel.tar.xz.new"
-  mv "$cache/wheel.tar.xz.new" "$cache/wheel.tar.xz"
+  tar c -C "$work/wheel" mlx mlx_cuda_13.libs | xz -6 -T0 >"$wheel.new"
+  mv "$wheel.new" "$wheel"
 fi
 
 # shellcheck disable=SC2086
@@ -38,7 +39,7 @@ cp -r "$root/tests/golden/logits" "$root/tests/golden/default_model.json" "$stag
 tar c -C "$stage" build | xz -3 -T0 >"$stage/build.tar.xz"
 rm -rf "$stage/build"
 cp "$root/tools/gpu_check.sh" "$stage/"
-ln "$cache/wheel.tar.xz" "$stage/" 2>/dev/null || cp "$cache/wheel.tar.xz" "$stage/"
+ln "$wheel" "$stage/wheel.tar.xz" 2>/dev/null || cp "$wheel" "$stage/wheel.tar.xz"
 cp -L "$("$root/tools/fetch_default_model.sh")" "$stage/models/"
 # What changes from build to build comes last.
 tar c -C "$stage" models wheel.tar.xz gpu_check.sh build.tar.xz | split -b "${size}M" - "$out/part-"

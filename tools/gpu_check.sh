@@ -27,10 +27,20 @@ ln -sfn "$PWD/models" cache/tandem/models
 model=$(echo models/*.gguf)
 bin=build/bin
 
-check_pools() { timeout 300 $bin/tensor_test -tc='host:*,*pool*,*many writes*,*copied pages*'; }
-check_runner() { timeout 300 $bin/runner_test -tc='*plain*,*copied page*,*warmed-up*'; }
+# Test cases by pattern. One that fits none is a failure: doctest alone would be content.
+cases() { # SECONDS PROGRAM PATTERN…
+  local limit=$1 program=$bin/$2 all
+  shift 2
+  for pattern in "$@"; do
+    all=$("$program" -c -tc="$pattern" | sed -nE 's/.*filters: ([0-9]+).*/\1/p')
+    [[ ${all:-0} -gt 0 ]] || { echo "no test case of $program is called $pattern" && return 1; }
+  done
+  timeout "$limit" "$program" -tc="$(IFS=, && echo "$*")"
+}
+check_pools() { cases 300 tensor_test 'host:*' '*pool*' '*many writes*' '*copied pages*'; }
+check_runner() { cases 300 runner_test '*plain*' '*copied page*' '*warmed-up*'; }
 # Draws on the device and steps issued ahead.
-check_ahead() { timeout 300 $bin/runner_test -tc='device draw*,overlap*'; }
+check_ahead() { cases 300 runner_test 'device draw*' 'overlap*'; }
 check_golden() {
   timeout 500 $bin/golden_test --checkpoints=build/checkpoints --logits=build/tests/golden/logits
 }
@@ -41,7 +51,7 @@ check_answer() {
   grep 'holds' rank.log
   grep -q "$device, plain path" rank.log && grep -q Paris answer.txt
 }
-check_tokens() { timeout 500 $bin/default_model_test -tc='*one rank answers*'; }
+check_tokens() { cases 500 default_model_test '*one rank answers*'; }
 check_step() { # with a step issued ahead, and without
   for path in plain plain-serial plain plain-serial; do
     timeout 200 $bin/step_bench "$model" 1 512 256 $path || return 1

@@ -117,6 +117,9 @@ class Server::Impl {
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
     workers_.join();
+    // What is still queued holds connections, which hold io_.
+    io_->restart();
+    io_->poll();
   }
 
   uint16_t port() const { return port_; }

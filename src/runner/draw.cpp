@@ -86,7 +86,8 @@ array sums(const array& x) {
   const array padded =
       mx::pad(x, std::vector<int>{1}, {0}, {blocks * kBlock - columns}, array(0.0F));
   const array within = mx::cumsum(mx::reshape(padded, {rows, blocks, kBlock}), 2);
-  // On CUDA, MLX 0.32 scans an axis of length 1 of a slice by the slice's stride, over other arrays.
+  // On CUDA, MLX 0.32 scans an axis of length 1 of a slice by the slice's stride, over other
+  // arrays.
   if (blocks == 1) return mx::slice(mx::reshape(within, {rows, kBlock}), {0, 0}, {rows, columns});
   const array whole = mx::slice(within, {0, 0, kBlock - 1}, {rows, blocks, kBlock});
   const array all = mx::add(within, mx::cumsum(whole, 1, false, false));

@@ -26,9 +26,9 @@ struct Drawn {
 
 /// Builds the graph that draws from rows of logits [any, vocab] float32; evaluates nothing. Greedy
 /// rows get exactly the host's token. Others get it but where the random number lies within
-/// float32 rounding of the boundary between two tokens: sums are in float32, and of the number 24
-/// bits count. A row's token depends on no other row: only maxima, sorts, scans and counts cross
-/// columns, all either exact or done in one order a row.
+/// float32 rounding of the boundary between two tokens, or top_p within it of the mass above one:
+/// sums are in float32, and of the number 24 bits count. A row's token depends on no other row:
+/// only maxima, sorts, scans and counts cross columns, all either exact or done in one order a row.
 ///
 /// Requires at least one row.
 Drawn draw(const tensor::array& logits, std::span<const DrawRow> rows);

@@ -24,7 +24,6 @@ std::string foreign_field(const BackendSettings& s) {
   if (!is(Backend::kJaccl) && !s.devices.empty()) return "devices";
   if (!is(Backend::kJaccl) && s.jaccl_ring) return "jaccl_ring";
   if (!is(Backend::kJaccl) && !is(Backend::kNccl) && !s.coordinator.empty()) return "coordinator";
-  if (!is(Backend::kNccl) && !s.gpus.empty()) return "gpus";
   if (!is(Backend::kMpi) && !s.library.empty()) return "library";
   return "";
 }
@@ -32,7 +31,6 @@ std::string foreign_field(const BackendSettings& s) {
 Result<Variables> ring(const BackendSettings& s) {
   if (s.hostfile.empty()) return invalid(s.backend, "needs a hostfile", "hostfile");
   Variables variables{{"MLX_HOSTFILE", s.hostfile}, {"MLX_RANK", std::to_string(s.rank)}};
-  if (s.verbose) variables.emplace_back("MLX_RING_VERBOSE", "1");
   return variables;
 }
 
@@ -55,8 +53,6 @@ Result<Variables> nccl(const BackendSettings& s) {
                       {"NCCL_PORT", s.coordinator.substr(colon + 1)},
                       {"MLX_WORLD_SIZE", std::to_string(s.size)},
                       {"MLX_RANK", std::to_string(s.rank)}};
-  if (!s.gpus.empty()) variables.emplace_back("CUDA_VISIBLE_DEVICES", s.gpus);
-  if (s.verbose) variables.emplace_back("NCCL_DEBUG", "INFO");
   return variables;
 }
 
@@ -168,7 +164,5 @@ Result<mx::distributed::Group> start(const BackendSettings& settings) {
                                e.what())};
   }
 }
-
-void forget_groups() { mx::distributed::clear_backends(); }
 
 }  // namespace tandem::tensor

@@ -25,12 +25,10 @@ struct BackendSettings {
   Backend backend = Backend::kRing;
   uint32_t rank = 0;
   uint32_t size = 1;
-  bool verbose = false;
   std::string hostfile = {};     // ring: file with [["ip:port", …] for each rank]
   std::string devices = {};      // jaccl: file with each rank's RDMA devices to every other
   std::string coordinator = {};  // jaccl and nccl: "ip:port" of rank 0
   bool jaccl_ring = false;       // jaccl: neighbours only, instead of a mesh
-  std::string gpus = {};         // nccl: CUDA_VISIBLE_DEVICES of this rank
   std::string library = {};      // mpi: path of libmpi, if not the system's
 };
 
@@ -55,9 +53,5 @@ Result<std::vector<std::pair<std::string, std::string>>> environment(
 ///         kUnavailable  the other ranks were not reached
 /// Blocks  until the others come, with MLX's own limits (ring: for ever if a neighbour never dials)
 Result<mx::distributed::Group> start(const BackendSettings& settings);
-
-/// Forgets the groups so that start() may form new ones, with other addresses. Every Group must be
-/// gone. Ring only; the others need a new process.
-void forget_groups();
 
 }  // namespace tandem::tensor

@@ -57,8 +57,14 @@ enum class Blow { kKill, kStop, kCutOff };
 /// One instance, hit again and again in the middle of its answers.
 class Battle {
  public:
-  Battle(uint32_t ranks, uint64_t seed, const std::vector<Tokens>& expected)
-      : ranks_(ranks), random_(seed), expected_(expected) {
+  Battle(uint32_t ranks,
+         uint64_t seed,
+         const std::vector<Tokens>& expected,
+         std::vector<std::string> fake)
+      : ranks_(ranks),
+        random_(seed),
+        expected_(expected),
+        rig_({.ranks = ranks, .fake = std::move(fake), .has_proxies = true, .keeps_plans = true}) {
     REQUIRE(rig_.wait_ready());
   }
 
@@ -119,17 +125,22 @@ class Battle {
   const uint32_t ranks_;
   std::mt19937_64 random_;
   const std::vector<Tokens>& expected_;
-  Rig rig_{{.ranks = ranks_, .has_proxies = true, .keeps_plans = true}};
+  Rig rig_;
   gen::RequestId last_id_ = 0;
   Duration longest_{};
 };
 
-void fight(uint32_t ranks, uint64_t seed, int kills, int stops, int cuts) {
+void fight(uint32_t ranks,
+           uint64_t seed,
+           int kills,
+           int stops,
+           int cuts,
+           const std::vector<std::string>& fake = {}) {
   const Quiet quiet;
   CAPTURE(ranks);
   CAPTURE(seed);
   const std::vector<Tokens> expected = undisturbed(8);
-  Battle battle(ranks, seed, expected);
+  Battle battle(ranks, seed, expected, fake);
   std::vector<Blow> blows(static_cast<size_t>(kills), Blow::kKill);
   blows.insert(blows.end(), static_cast<size_t>(stops), Blow::kStop);
   blows.insert(blows.end(), static_cast<size_t>(cuts), Blow::kCutOff);
@@ -160,6 +171,11 @@ TEST_SUITE_BEGIN("short");
 
 TEST_CASE("chaos: three ranks, six blows at random moments leave every stream as it was") {
   fight(3, 5, 4, 1, 1);
+}
+
+TEST_CASE(
+    "chaos: a rank that draws and runs a step ahead, six blows leave every stream as it was") {
+  fight(1, 6, 4, 1, 1, {"--fake-draws"});
 }
 
 TEST_CASE("chaos: a request that crashes ranks fails at its second death, its neighbours finish") {

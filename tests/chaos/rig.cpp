@@ -165,7 +165,7 @@ void Rig::replay_plans() {
     CAPTURE(entry.path().string());
     const auto log = plan::read_plan_log(entry.path());
     REQUIRE(log.has_value());
-    engine::FakeRunner lone({});
+    engine::FakeRunner lone({.depth = 2, .draws = true});
     const auto hash = cluster::replay(*log, lone);
     if (!hash) FAIL_CHECK(hash.error().message);
     replayed_ += log->records.size();
