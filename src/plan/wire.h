@@ -103,7 +103,7 @@ class Writer {
       if (value) put(*value);
     } else if constexpr (kIsVariant<T>) {
       put(static_cast<uint8_t>(value.index()));
-      std::visit([this](const auto& held) { put(held); }, value);
+      std::visit([this](const auto& held) { this->put(held); }, value);
     } else {
       fields(*this, value);
     }
