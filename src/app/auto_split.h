@@ -8,8 +8,8 @@
 
 namespace tandem::app {
 
-/// Decides from the checkpoint's header. What the header lacks reads as zero: the ranks refuse such
-/// a model by name.
+/// Decides from the checkpoint's header. One whose sizes cannot be read is split somehow: the ranks
+/// refuse such a model by the field's name.
 topology::SplitChoice auto_split(const format::Checkpoint& checkpoint,
                                  uint32_t ranks,
                                  std::span<const double> shares,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/comm_choice.h"
+#include "app/model_info.h"
 #include "app/system.h"
 #include "chat/local_service.h"
 #include "control/rank_command.h"
@@ -62,11 +63,6 @@ control::InstanceGeneratorOptions generator_options(const SessionOptions& option
   return result;
 }
 
-/// Rows of logits; a tokenizer may know fewer ids.
-uint32_t vocabulary_of(const format::Checkpoint& checkpoint, const text::ModelText& text) {
-  return checkpoint.config().value("vocab_size", static_cast<uint32_t>(text.tokenizer->size()));
-}
-
 topology::SplitChoice choose_split(const SessionOptions& options,
                                    const format::Checkpoint& checkpoint) {
   if (options.model.split == "auto" && plan::ends_with_process(comm_kind(options)))
@@ -100,14 +96,9 @@ Result<std::unique_ptr<Session>> Session::start(const SessionOptions& options) {
   auto text = text::load_model_text(**checkpoint);
   if (!text) return text.error();
 
-  chat::ModelInfo info;
+  chat::ModelInfo info = model_info(**checkpoint, options.context);
   info.id = model->id;
-  info.native_context = (*checkpoint)->config().value("max_position_embeddings", 0U);
-  info.max_context =
-      options.context == 0 ? info.native_context : std::min(options.context, info.native_context);
-  info.max_output = info.max_context;
   info.created = modified_at(model->path);
-  info.vocab = vocabulary_of(**checkpoint, *text);
   info.has_chat_template = text->chat_template != nullptr;
   return std::unique_ptr<Session>(
       new Session(std::move(*text), std::move(*generator), std::move(info), split));

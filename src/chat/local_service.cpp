@@ -214,7 +214,7 @@ Status LocalService::check(const Request& request) const {
   if (request.max_tokens && *request.max_tokens == 0) {
     return invalid("at least one token must be asked for", "max_tokens");
   }
-  const auto vocab = static_cast<int64_t>(generator_.limits().vocab);
+  const auto vocab = int64_t{this->vocab()};
   for (const gen::LogitBias& bias : request.sampling.logit_bias) {
     if (bias.id < 0 || bias.id >= vocab) {
       return invalid(fmt::format("token {} is not in the vocabulary of {}", bias.id, vocab),
@@ -260,7 +260,7 @@ Result<LocalService::Prompt> LocalService::raw_prompt(const RawPrompt& raw) cons
     prompt.ids = std::move(*encoded);
   }
   if (prompt.ids.empty()) return invalid("the prompt is empty", "prompt");
-  const auto vocab = static_cast<int64_t>(generator_.limits().vocab);
+  const auto vocab = int64_t{this->vocab()};
   for (const gen::TokenId id : prompt.ids) {
     if (id < 0 || id >= vocab) {
       return invalid(fmt::format("token {} is not in the vocabulary of {}", id, vocab), "prompt");
@@ -269,17 +269,32 @@ Result<LocalService::Prompt> LocalService::raw_prompt(const RawPrompt& raw) cons
   return prompt;
 }
 
+ModelInfo LocalService::model() const {
+  ModelInfo info = info_;
+  info.max_context = max_context();
+  info.max_output = std::min(info.max_output, info.max_context);
+  return info;
+}
+
+uint32_t LocalService::vocab() const {
+  const uint32_t generator = generator_.limits().vocab;
+  return generator == 0 ? info_.vocab : generator;
+}
+
 uint32_t LocalService::max_context() const {
   const uint32_t generator = generator_.limits().max_context;
-  return info_.max_context == 0 ? generator : std::min(generator, info_.max_context);
+  if (generator == 0 || info_.max_context == 0) return std::max(generator, info_.max_context);
+  return std::min(generator, info_.max_context);
 }
 
 Status LocalService::check_fits(const Prompt& prompt) const {
-  if (prompt.ids.size() < max_context()) return {};
+  const uint32_t context = max_context();
+  if (prompt.ids.size() < context) return {};
+  if (context == 0) return Error{ErrorCode::kUnavailable, "the model's context is not known yet"};
   return Error{.code = ErrorCode::kTooLarge,
                .message = fmt::format("the context is {} tokens, and the prompt has {}: there must "
                                       "be room for at least one more",
-                                      max_context(), prompt.ids.size()),
+                                      context, prompt.ids.size()),
                .field = prompt.is_conversation ? "messages" : "prompt"};
 }
 

@@ -31,7 +31,9 @@ class LocalService final : public Service {
                ModelInfo info,
                LocalServiceOptions options = {});
 
-  ModelInfo model() const override { return info_; }
+  /// The context is that of the model or what the generator can hold, whichever is less; the
+  /// generator may not know before it is ready.
+  ModelInfo model() const override;
   Result<uint32_t> submit(Request request, Sink sink) override;
   bool cancel(const std::string& id) override;
 
@@ -51,7 +53,8 @@ class LocalService final : public Service {
   Status check(const Request& request) const;
   Status check_fits(const Prompt& prompt) const;
   gen::Request to_generation(const Request& request, const Prompt& prompt) const;
-  uint32_t max_context() const;
+  uint32_t vocab() const;
+  uint32_t max_context() const;  // 0: not known yet
 
   gen::Generator& generator_;
   const text::ModelText text_;

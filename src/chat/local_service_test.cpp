@@ -98,6 +98,39 @@ TEST_CASE("service: progress comes before the first token only") {
   }
 }
 
+TEST_CASE("service: the context told is the model's or what the generator holds, the lesser") {
+  const auto told = [](uint32_t held, uint32_t own) {
+    gen::Fake fake({.vocab = held == 0 ? 0U : 320U, .max_context = held},
+                   [](const gen::Request&) { return gen::FakeReply{}; });
+    const LocalService service(fake, fixture_model(),
+                               {.id = "m", .max_context = own, .max_output = own, .vocab = 320});
+    const ModelInfo info = service.model();
+    CHECK(info.max_output <= info.max_context);
+    return info.max_context;
+  };
+  CHECK(told(100, 4096) == 100);
+  CHECK(told(4096, 100) == 100);
+  CHECK(told(100, 0) == 100);
+  CHECK(told(0, 4096) == 4096);  // not ready: only the model is known
+}
+
+TEST_CASE("service: before the generator knows its sizes, prompts are held to the model's") {
+  gen::Fake fake({}, [](const gen::Request&) { return gen::FakeReply{}; });
+  Request asked = Harness::request();
+  asked.input = RawPrompt{.prompt = std::vector<gen::TokenId>{1, 2, 3}};
+  const auto refusal = [&](uint32_t context, uint32_t vocab) {
+    LocalService service(fake, fixture_model(),
+                         {.id = "m", .max_context = context, .vocab = vocab});
+    const auto accepted = service.submit(asked, [](const Event&) {});
+    REQUIRE_FALSE(accepted);
+    return accepted.error();
+  };
+  CHECK(refusal(3, 320).code == ErrorCode::kTooLarge);
+  CHECK(refusal(3, 320).message.find("context is 3") != std::string::npos);
+  CHECK(refusal(9, 2).code == ErrorCode::kInvalid);
+  CHECK(refusal(0, 320).code == ErrorCode::kUnavailable);
+}
+
 TEST_CASE(
     "service: prompts that leave no room name both numbers, and long answers are cut to fit") {
   Harness harness(gen::Fake::Delivery::kOnDemand, 40);

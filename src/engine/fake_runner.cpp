@@ -59,15 +59,10 @@ void FakeRunner::run_row(plan::Row row, Issued& step) {
 }
 
 plan::TokenId FakeRunner::draw(const plan::Draw& draw, std::span<const FakePosition> history) {
-  const gen::Sampling sampling{.temperature = draw.temperature,
-                               .top_p = draw.top_p,
-                               .top_k = draw.top_k,
-                               .min_p = draw.min_p,
-                               .seed = draw.seed,
-                               .choice = draw.choice};
   const std::vector<float> logits = fake_logits(history, options_.vocab);
   const std::vector<plan::TokenId> tokens(history.size());  // only their number counts
-  const auto token = sampler_.draw({.logits = logits, .history = tokens, .sampling = sampling});
+  const auto token =
+      sampler_.draw({.logits = logits, .history = tokens, .sampling = plan::sampling_of(draw)});
   return token ? token->id : -1;
 }
 

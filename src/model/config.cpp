@@ -3,12 +3,12 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "format/model_sizes.h"
+
 namespace tandem::model {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr uint32_t kMostLayers = 1024;  // a damaged file should not be built for minutes
 
 /// Carries an Error out of nested decoding; caught in decode_llama_config.
 struct Refusal {
@@ -24,16 +24,10 @@ const Json* find(const Json& json, const char* key) {
   return it == json.end() || it->is_null() ? nullptr : &*it;
 }
 
-uint32_t count(const Json& json,
-               const char* key,
-               std::optional<uint32_t> otherwise = std::nullopt) {
-  const Json* value = find(json, key);
-  if (value == nullptr && otherwise) return *otherwise;
-  if (value == nullptr) refuse(ErrorCode::kCorrupt, fmt::format("{} is missing", key));
-  if (!value->is_number_integer() || *value <= 0 || *value > (1U << 30))
-    refuse(ErrorCode::kCorrupt,
-           fmt::format("{} should be a positive integer, is {}", key, value->dump()));
-  return value->get<uint32_t>();
+uint32_t count(const Json& json, const char* key) {
+  const auto value = format::read_count(json, key);
+  if (!value) throw Refusal{value.error()};
+  return *value;
 }
 
 double real(const Json& json, const char* key, std::optional<double> otherwise = std::nullopt) {
@@ -159,18 +153,16 @@ void check(const Config& c) {
 Config decode(const Json& json) {
   Config c;
   c.model_type = text(json, "model_type", "");
-  c.hidden = count(json, "hidden_size");
-  c.layers = count(json, "num_hidden_layers");
-  if (c.layers > kMostLayers) {
-    refuse(ErrorCode::kCorrupt,
-           fmt::format("num_hidden_layers should be at most {}, is {}", kMostLayers, c.layers));
-  }
-  c.heads = count(json, "num_attention_heads");
-  c.kv_heads = count(json, "num_key_value_heads", c.heads);
-  c.head_dim = count(json, "head_dim", c.hidden / c.heads);
-  c.mlp = count(json, "intermediate_size");
-  c.vocab = count(json, "vocab_size");
-  c.max_positions = count(json, "max_position_embeddings", 32768);
+  const auto sizes = format::read_sizes(json);
+  if (!sizes) throw Refusal{sizes.error()};
+  c.hidden = sizes->hidden;
+  c.layers = sizes->layers;
+  c.heads = sizes->heads;
+  c.kv_heads = sizes->kv_heads;
+  c.head_dim = sizes->head_dim;
+  c.mlp = sizes->mlp;
+  c.vocab = sizes->vocab;
+  c.max_positions = sizes->max_positions;
   c.rms_eps = real(json, "rms_norm_eps");
   c.has_tied_head = flag(json, "tie_word_embeddings", false);
   const std::string activation = text(json, "hidden_act", "silu");

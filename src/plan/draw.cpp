@@ -25,4 +25,13 @@ std::optional<Draw> draw_of(const gen::Request& request) {
               .choice = s.choice};
 }
 
+gen::Sampling sampling_of(const Draw& draw) {
+  return {.temperature = draw.temperature,
+          .top_p = draw.top_p,
+          .top_k = draw.top_k,
+          .min_p = draw.min_p,
+          .seed = draw.seed,
+          .choice = draw.choice};
+}
+
 }  // namespace tandem::plan

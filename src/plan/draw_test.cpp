@@ -31,6 +31,13 @@ TEST_CASE("draw of a request: greedy and filtered ones are the device's, with th
   CHECK(after([](auto& r) { r.min_tokens = 5, r.stop_ids.clear(); }));
 }
 
+TEST_CASE("draw of a request: the settings that it stands for give it back") {
+  const Draw draw{
+      .temperature = 0.5F, .top_p = 0.9F, .top_k = 7, .min_p = 0.1F, .seed = 3, .choice = 2};
+  CHECK(after([&](auto& r) { r.sampling = sampling_of(draw); }) == draw);
+  CHECK(sampling_of(Draw{}) == gen::Sampling{});
+}
+
 TEST_CASE("draw of a request: whatever the device cannot do leaves it to the host") {
   for (const Change& change : std::vector<Change>{
            [](auto& r) { r.sampling.repetition.value = 1.1F; },

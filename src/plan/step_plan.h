@@ -42,6 +42,9 @@ struct Draw {
 /// settings, so that a request is drawn in one place for its whole life, resumed or not.
 std::optional<Draw> draw_of(const gen::Request& request);
 
+/// The settings that a draw stands for: the host draws by them as the device does.
+gen::Sampling sampling_of(const Draw& draw);
+
 /// A run of new tokens of one request: a decode token, a prefill chunk or a recomputed answer.
 /// A row never mixes classes; two rows of one plan never belong to one request.
 struct Row {

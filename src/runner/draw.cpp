@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "sample/filters.h"
 #include "sample/philox.h"
 #include "sample/row_math.h"
 #include "tensor/host.h"
@@ -21,15 +22,13 @@ constexpr int kBlock = 256;  // columns that are added up before blocks are: sho
 
 using Rows = std::vector<const DrawRow*>;
 
-bool uses_top_p(const plan::Draw& d) { return d.top_p > 0 && d.top_p < 1; }
-
 /// What a row costs: the largest logit, one pass of sums, or a sort.
 enum class Way : uint8_t { kGreedy, kAny, kFiltered };
 
 Way way_of(const plan::Draw& d, int vocab) {
   if (!(d.temperature > 0)) return Way::kGreedy;
-  const bool cuts = d.top_k > 0 && d.top_k < static_cast<uint32_t>(vocab);
-  return uses_top_p(d) || d.min_p > 0 || cuts ? Way::kFiltered : Way::kAny;
+  const bool filters = sample::Filters::any(plan::sampling_of(d), static_cast<size_t>(vocab));
+  return filters ? Way::kFiltered : Way::kAny;
 }
 
 /// One number a row, [rows, 1].
@@ -128,7 +127,8 @@ array survivors(const Prepared& p, const Rows& rows) {
   const array likelier =
       mx::concatenate({mx::zeros({count, 1}), mx::slice(sum, {0, 0}, {count, vocab - 1})}, 1);
   const array share = column<float>(rows, [](const DrawRow& row) {
-    return uses_top_p(row.draw) ? row.draw.top_p : std::numeric_limits<float>::infinity();
+    return sample::uses_top_p(row.draw.top_p) ? row.draw.top_p
+                                              : std::numeric_limits<float>::infinity();
   });
   const array within = mx::sum(
       mx::astype(mx::less(likelier, mx::multiply(last_column(sum), share)), mx::int32), 1, true);

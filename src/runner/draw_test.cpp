@@ -20,21 +20,12 @@ using Ids = std::vector<plan::TokenId>;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-gen::Sampling sampling_of(const plan::Draw& d) {
-  return {.temperature = d.temperature,
-          .top_p = d.top_p,
-          .top_k = d.top_k,
-          .min_p = d.min_p,
-          .seed = d.seed,
-          .choice = d.choice};
-}
-
 /// -1 where the host finds nothing to draw.
 plan::TokenId on_host(const Row& row, const plan::Draw& draw, uint32_t position) {
   static sample::Sampler sampler;
   const Ids history(position);
   const auto token =
-      sampler.draw({.logits = row, .history = history, .sampling = sampling_of(draw)});
+      sampler.draw({.logits = row, .history = history, .sampling = plan::sampling_of(draw)});
   return token ? token->id : -1;
 }
 

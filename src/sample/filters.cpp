@@ -19,8 +19,6 @@ size_t bin(float logit, float max) {
   return below < static_cast<float>(kBins - 1) ? static_cast<size_t>(below) : kBins - 1;
 }
 
-bool uses_top_p(const gen::Sampling& sampling) { return sampling.top_p > 0 && sampling.top_p < 1; }
-
 /// The smallest logit of those that stay when the mass above a token must be below `room`.
 /// Selection halves the range by logit until it is small enough to sort.
 float mass_floor(std::vector<std::pair<float, float>>& items, double room) {
@@ -51,7 +49,7 @@ float mass_floor(std::vector<std::pair<float, float>>& items, double room) {
 }  // namespace
 
 bool Filters::any(const gen::Sampling& sampling, size_t vocab) {
-  return uses_top_p(sampling) || sampling.min_p > 0 || sampling.xtc_probability > 0 ||
+  return uses_top_p(sampling.top_p) || sampling.min_p > 0 || sampling.xtc_probability > 0 ||
          (sampling.top_k > 0 && sampling.top_k < vocab);
 }
 
@@ -122,7 +120,7 @@ std::span<const Candidate> Filters::keep(std::span<const float> row,
                                          const gen::Sampling& sampling,
                                          bool xtc) {
   float floor = kNoLogit;
-  if (uses_top_p(sampling)) floor = top_p_floor(row, max, sampling.top_p);
+  if (uses_top_p(sampling.top_p)) floor = top_p_floor(row, max, sampling.top_p);
   if (sampling.min_p > 0) floor = std::max(floor, max + std::log(std::min(sampling.min_p, 1.0F)));
   const bool uses_top_k = sampling.top_k > 0 && sampling.top_k < row.size();
   if (uses_top_k && !xtc) floor = std::max(floor, top_k_floor(row, max, sampling.top_k));

@@ -18,6 +18,9 @@ inline bool likelier(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 }
 
+/// Outside (0, 1) it is off.
+inline bool uses_top_p(float top_p) { return top_p > 0 && top_p < 1; }
+
 /// Keeps scratch memory of the vocabulary's size between calls. One thread.
 class Filters {
  public:

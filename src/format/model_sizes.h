@@ -1,0 +1,34 @@
+// The sizes in a checkpoint's config, read the same way by all who need them.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/result.h"
+
+namespace tandem::format {
+
+struct ModelSizes {
+  uint32_t hidden = 0;
+  uint32_t layers = 0;
+  uint32_t heads = 0;
+  uint32_t kv_heads = 0;  // unless given: heads
+  uint32_t head_dim = 0;  // unless given: hidden / heads
+  uint32_t mlp = 0;
+  uint32_t vocab = 0;          // rows of logits; a tokenizer may know fewer ids
+  uint32_t max_positions = 0;  // unless given: 32768
+
+  bool operator==(const ModelSizes&) const = default;
+};
+
+/// A positive integer. Null counts as absent, and what is absent is `otherwise`. Errors: kCorrupt
+/// by the field's name.
+Result<uint32_t> read_count(const nlohmann::json& config,
+                            const char* key,
+                            std::optional<uint32_t> otherwise = std::nullopt);
+
+/// Errors: kCorrupt by the field's name.
+Result<ModelSizes> read_sizes(const nlohmann::json& config);
+
+}  // namespace tandem::format

@@ -1,0 +1,71 @@
+#include "format/model_sizes.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+namespace tandem::format {
+namespace {
+
+nlohmann::json smallest() {
+  return {{"hidden_size", 64},
+          {"num_hidden_layers", 2},
+          {"num_attention_heads", 4},
+          {"intermediate_size", 96},
+          {"vocab_size", 101}};
+}
+
+TEST_CASE("model sizes: what the config leaves out, or gives as null, has one default") {
+  const ModelSizes expected{.hidden = 64,
+                            .layers = 2,
+                            .heads = 4,
+                            .kv_heads = 4,
+                            .head_dim = 16,
+                            .mlp = 96,
+                            .vocab = 101,
+                            .max_positions = 32768};
+  nlohmann::json config = smallest();
+  CHECK(read_sizes(config).value() == expected);
+  for (const char* key : {"num_key_value_heads", "head_dim", "max_position_embeddings"})
+    config[key] = nullptr;
+  CHECK(read_sizes(config).value() == expected);
+  config["num_key_value_heads"] = 2;
+  config["head_dim"] = 8;
+  config["max_position_embeddings"] = 4096;
+  const auto given = read_sizes(config);
+  REQUIRE(given);
+  CHECK(given->kv_heads == 2);
+  CHECK(given->head_dim == 8);
+  CHECK(given->max_positions == 4096);
+}
+
+TEST_CASE("model sizes: a field that is missing or of a wrong type is refused by name") {
+  for (const char* key : {"hidden_size", "num_hidden_layers", "num_attention_heads",
+                          "intermediate_size", "vocab_size"}) {
+    CAPTURE(key);
+    nlohmann::json config = smallest();
+    config.erase(key);
+    const auto without = read_sizes(config);
+    REQUIRE(!without);
+    CHECK(without.error() == Error{ErrorCode::kCorrupt, fmt::format("config: {} is missing", key)});
+  }
+  for (const char* key : {"hidden_size", "num_key_value_heads", "head_dim", "vocab_size",
+                          "max_position_embeddings"}) {
+    for (const nlohmann::json& value :
+         {nlohmann::json("9"), nlohmann::json(-1), nlohmann::json(0), nlohmann::json(1.5),
+          nlohmann::json(int64_t{1} << 40), nlohmann::json::array()}) {
+      nlohmann::json config = smallest();
+      config[key] = value;
+      const auto spoiled = read_sizes(config);
+      REQUIRE(!spoiled);
+      CHECK(spoiled.error().code == ErrorCode::kCorrupt);
+      CHECK(spoiled.error().message ==
+            fmt::format("config: {} should be a positive integer, is {}", key, value.dump()));
+    }
+  }
+  nlohmann::json deep = smallest();
+  deep["num_hidden_layers"] = 1025;
+  CHECK(!read_sizes(deep));
+}
+
+}  // namespace
+}  // namespace tandem::format
