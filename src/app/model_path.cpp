@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "app/cache_folder.h"
+
 namespace tandem::app {
 namespace {
 
@@ -16,11 +18,6 @@ constexpr const char* kDefaultFile = "SmolLM2-135M-Instruct.Q4_1.gguf";
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
-}
-
-fs::path cache_folder() {
-  const std::string given = environment("XDG_CACHE_HOME");
-  return given.empty() ? fs::path(environment("HOME")) / ".cache" : fs::path(given);
 }
 
 std::string id_of(const fs::path& path) {
@@ -52,12 +49,24 @@ Status fetch_default() {
 }
 
 Result<ModelPath> default_model() {
-  const fs::path path = cache_folder() / "tandem" / "models" / kDefaultFile;
+  const fs::path cache = cache_folder();
+  if (cache.empty())
+    return Error{ErrorCode::kNotFound,
+                 "there is no cache folder for the default model: set HOME, or name a model"};
+  const fs::path path = cache / "tandem" / "models" / kDefaultFile;
   if (!fs::exists(path)) {
     const Status fetched = fetch_default();
     if (!fetched) return fetched.error();
   }
   return ModelPath{path, id_of(path)};
+}
+
+/// Where huggingface_hub caches models; empty when there is no such place.
+fs::path hub_folder() {
+  if (const std::string given = environment("HF_HUB_CACHE"); !given.empty()) return given;
+  if (const std::string home = environment("HF_HOME"); !home.empty()) return fs::path(home) / "hub";
+  const fs::path cache = cache_folder();
+  return cache.empty() ? fs::path() : cache / "huggingface" / "hub";
 }
 
 /// The snapshot that refs/main names, as huggingface_hub lays out its cache; empty when there is
@@ -67,11 +76,8 @@ fs::path cached_snapshot(const std::string& name) {
   if (slash == std::string::npos || name.find('/', slash + 1) != std::string::npos ||
       name.find("..") != std::string::npos)
     return {};
-  const std::string given = environment("HF_HUB_CACHE");
-  const std::string home = environment("HF_HOME");
-  const fs::path hub =
-      !given.empty() ? fs::path(given)
-                     : (home.empty() ? cache_folder() / "huggingface" : fs::path(home)) / "hub";
+  const fs::path hub = hub_folder();
+  if (hub.empty()) return {};
   const fs::path model =
       hub / fmt::format("models--{}--{}", name.substr(0, slash), name.substr(slash + 1));
   std::string revision;

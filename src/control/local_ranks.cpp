@@ -1,51 +1,13 @@
 #include "control/local_ranks.h"
 
-#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <utility>
 
+#include "base/temporary_file.h"
+
 namespace tandem::control {
-namespace {
-
-/// A file of this user's that holds the secret as long as the object lives: mpirun passes no
-/// descriptors on.
-class SecretFile {
- public:
-  static Result<std::shared_ptr<SecretFile>> write(std::span<const std::byte> secret) {
-    std::error_code no_folder;
-    const auto folder = std::filesystem::temp_directory_path(no_folder);
-    if (no_folder) return Error{ErrorCode::kIo, "no temporary folder: " + no_folder.message()};
-    std::string path = (folder / "tandem-XXXXXX").string();
-    const int fd = ::mkstemp(path.data());  // readable by the owner alone
-    if (fd < 0) return failure("cannot make", path);
-    auto file = std::shared_ptr<SecretFile>(new SecretFile(std::move(path)));
-    const bool is_written =
-        ::write(fd, secret.data(), secret.size()) == static_cast<ssize_t>(secret.size());
-    ::close(fd);
-    if (!is_written) return failure("cannot write", file->path_);
-    return file;
-  }
-  ~SecretFile() { ::unlink(path_.c_str()); }
-  SecretFile(const SecretFile&) = delete;
-  SecretFile& operator=(const SecretFile&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  explicit SecretFile(std::string path) : path_(std::move(path)) {}
-  static Error failure(const char* what, const std::string& path) {
-    return {ErrorCode::kIo, fmt::format("{} {}: {}", what, path, std::strerror(errno))};
-  }
-  const std::string path_;
-};
-
-}  // namespace
 
 std::vector<std::string> mpirun_arguments(const std::string& program,
                                           const std::vector<std::vector<std::string>>& ranks) {
@@ -91,20 +53,20 @@ Status LocalRanks::spawn_together(Incarnation who) {
 }
 
 Result<std::unique_ptr<Process>> LocalRanks::start(const Numbers& ranks) const {
-  auto secret = SecretFile::write(options_.secret);
-  if (!secret) return secret.error();
+  auto written = TemporaryFile::write(options_.secret);  // mpirun passes no descriptors on
+  if (!written) return written.error();
+  const auto secret = std::make_shared<TemporaryFile>(std::move(*written));
   std::vector<std::vector<std::string>> commands;
   for (const auto& [rank, number] : ranks) {
     commands.push_back(options_.arguments(rank));
-    commands.back().insert(commands.back().end(), {"--secret-file", (*secret)->path()});
+    commands.back().insert(commands.back().end(), {"--secret-file", secret->path()});
   }
   ProcessOptions process{.program = options_.mpirun,
                          .arguments = mpirun_arguments(options_.program, commands),
                          .output_path = options_.output_path};
-  return Process::spawn(std::move(process),
-                        [this, ranks, secret = std::move(*secret)](ExitStatus status) {
-                          report(ranks, describe(status));
-                        });
+  return Process::spawn(std::move(process), [this, ranks, secret](ExitStatus status) {
+    report(ranks, describe(status));
+  });
 }
 
 void LocalRanks::report(const Numbers& ranks, const std::string& how) const {

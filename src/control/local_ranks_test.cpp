@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <condition_variable>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
-#include <optional>
+
+#include "base/environment_test.h"
 
 namespace tandem::control {
 namespace {
@@ -110,32 +110,12 @@ TEST_CASE("local ranks: one that waits for the others under mpirun can be ended 
   CHECK(seen[1].first == Incarnation{.rank = 0, .number = 2});
 }
 
-/// Sets TMPDIR as long as it lives.
-class TemporaryFolder {
- public:
-  explicit TemporaryFolder(const char* path) {
-    if (const char* before = std::getenv("TMPDIR")) before_ = before;
-    ::setenv("TMPDIR", path, 1);
-  }
-  ~TemporaryFolder() {
-    if (before_)
-      ::setenv("TMPDIR", before_->c_str(), 1);
-    else
-      ::unsetenv("TMPDIR");
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
- private:
-  std::optional<std::string> before_;
-};
-
 TEST_CASE(
     "local ranks: without room for the secret no rank starts under mpirun, and each is told") {
   const FakeMpirun mpirun;
   for (const char* folder : {"/proc", "/nowhere"}) {  // takes no files; is none
     CAPTURE(folder);
-    const TemporaryFolder unwritable(folder);
+    const TestVariable unwritable("TMPDIR", folder);
     Exits exits;
     LocalRanks ranks({.program = "tandem-rank",
                       .arguments = [](uint32_t) { return std::vector<std::string>{}; },
