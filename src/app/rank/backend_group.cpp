@@ -1,25 +1,20 @@
 #include "app/rank/backend_group.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/temporary_file.h"
 #include "comm/socket.h"
 
 namespace tandem::app {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::array<std::pair<plan::CommKind, tensor::Backend>, 4> kBackends = {
     {{plan::CommKind::kRing, tensor::Backend::kRing},
@@ -38,29 +33,6 @@ tensor::Backend backend_named(const std::string& name) {
   TANDEM_CHECK(found != kBackends.end(), "\"{}\" is no backend", name);
   return found->second;
 }
-
-/// A file with the text, as long as this object lives.
-class TemporaryFile {
- public:
-  static Result<TemporaryFile> write(std::string_view text) {
-    std::string path = (fs::temp_directory_path() / "tandem-XXXXXX").string();
-    const Fd file(::mkstemp(path.data()));
-    if (!file) return comm::io_error("cannot make " + path);
-    TemporaryFile made(std::move(path));
-    if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-      return comm::io_error("cannot write " + made.path_);
-    return made;
-  }
-  TemporaryFile(TemporaryFile&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  ~TemporaryFile() {
-    if (!path_.empty()) ::unlink(path_.c_str());
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit TemporaryFile(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 /// Every rank's own text, in rank order.
 Result<std::vector<std::string>> tell_each_other(comm::Transport& meeting, const std::string& own) {
@@ -139,12 +111,15 @@ Result<tensor::mx::distributed::Group> join_backend(const RankOptions& options,
   if (!addresses) return addresses.error();
   tensor::BackendSettings settings{
       .backend = asked->second, .rank = meeting.rank(), .size = meeting.size()};
-  const auto hostfile = TemporaryFile::write(hosts_json(*addresses));
-  if (!hostfile) return hostfile.error();
+  std::optional<TemporaryFile> hostfile;  // until the ring has read it
   switch (settings.backend) {
-    case tensor::Backend::kRing:
-      settings.hostfile = hostfile->path();
+    case tensor::Backend::kRing: {
+      const std::string hosts = hosts_json(*addresses);
+      auto written = TemporaryFile::write(std::as_bytes(std::span(hosts)));
+      if (!written) return written.error();
+      settings.hostfile = hostfile.emplace(std::move(*written)).path();
       break;
+    }
     case tensor::Backend::kJaccl:
       settings.devices = options.jaccl_devices;
       settings.jaccl_ring = options.jaccl_ring;

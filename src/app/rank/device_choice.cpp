@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <variant>
 
+#include "app/cache_folder.h"
 #include "tensor/device.h"
 
 namespace tandem::app {
@@ -29,15 +29,6 @@ uint64_t gpu_memory() {
 uint64_t machine_memory() {
   return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
          static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-}
-
-std::filesystem::path kernel_cache() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache != '\0')
-    return std::filesystem::path(cache) / "tandem" / "kernels";
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || *home == '\0') return {};
-  return std::filesystem::path(home) / ".cache" / "tandem" / "kernels";
 }
 
 }  // namespace
@@ -72,8 +63,8 @@ uint64_t device_memory(const RankOptions& options) {
 
 void set_mlx_environment() {
   ::setenv("MLX_ENABLE_TF32", "0", 0);
-  if (const auto cache = kernel_cache(); !cache.empty())
-    ::setenv("MLX_PTX_CACHE_DIR", cache.c_str(), 0);
+  if (const auto cache = cache_folder(); !cache.empty())
+    ::setenv("MLX_PTX_CACHE_DIR", (cache / "tandem" / "kernels").c_str(), 0);
 }
 
 }  // namespace tandem::app
