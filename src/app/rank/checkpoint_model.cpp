@@ -1,5 +1,6 @@
 #include "app/rank/checkpoint_model.h"
 
+#include <fmt/ranges.h>
 #include <mlx/mlx.h>
 #include <xxhash.h>
 
@@ -22,6 +23,18 @@ namespace mx = mlx::core;
 constexpr std::chrono::milliseconds kPeerDeadline{4'000};
 
 }  // namespace
+
+std::string fingerprint_of(const format::Checkpoint& checkpoint) {
+  std::string text = checkpoint.config().dump();
+  for (const std::string& name : checkpoint.names()) {
+    text += "\n" + name;
+    const auto tensor = checkpoint.describe(name);
+    if (!tensor) continue;  // load() says what is wrong with it
+    text += fmt::format(" {} {}", format::name(tensor->dtype), fmt::join(tensor->shape, " "));
+  }
+  text += std::to_string(checkpoint.weight_bytes());
+  return fmt::format("{:016x}", XXH3_64bits(text.data(), text.size()));
+}
 
 runner::ModelOptions runner_options(const RankOptions& options) {
   return {
@@ -54,13 +67,8 @@ CheckpointModel::CheckpointModel(RankOptions options,
                                  DataPort port)
     : options_(std::move(options)), checkpoint_(std::move(checkpoint)), port_(std::move(port)) {}
 
-/// Of what decides the numbers: hyper-parameters, names and shapes of tensors, bytes of weights.
 std::string CheckpointModel::fingerprint() const {
-  std::string text = checkpoint_->config().dump();
-  for (const std::string& name : checkpoint_->names()) text += "\n" + name;
-  text += std::to_string(checkpoint_->weight_bytes());
-  return fmt::format("{:016x}:{}:{}", XXH3_64bits(text.data(), text.size()), options_.split,
-                     options_.path);
+  return fmt::format("{}:{}:{}", fingerprint_of(*checkpoint_), options_.split, options_.path);
 }
 
 uint64_t CheckpointModel::memory_bytes() const { return device_memory(options_); }

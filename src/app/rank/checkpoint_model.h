@@ -17,6 +17,10 @@ namespace tandem::app {
 /// How tandem-rank's options, resolved, make a runner.
 runner::ModelOptions runner_options(const RankOptions& options);
 
+/// Of what decides the numbers, as far as the header tells: hyper-parameters, each tensor's name,
+/// type and shape, bytes of weights.
+std::string fingerprint_of(const format::Checkpoint& checkpoint);
+
 class CheckpointModel final : public RankModel {
  public:
   /// Reads the checkpoint's header and takes a port for tensors. Errors: of either.
