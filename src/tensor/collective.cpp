@@ -32,7 +32,7 @@ void receive_columns(comm::Transport& transport,
                      array& out) {
   const auto rows = static_cast<size_t>(out.shape(0));
   const auto stride = static_cast<size_t>(out.shape(1));
-  float* to = out.data<float>();
+  float* to = to_write<float>(out);
   put_columns(to, stride, columns[0].begin, on_host<float>(own), rows, columns[0].size());
   std::vector<float> part;
   for (uint32_t r = 1; r < columns.size(); ++r) {
@@ -65,7 +65,7 @@ array Collective::all_sum(const array& x) const {
     if (!from.flags().row_contiguous)
       throw std::invalid_argument("[all_sum] expected a contiguous array");
     allocate(outputs[0]);
-    auto* data = outputs[0].template data<std::byte>();
+    auto* data = to_write<std::byte>(outputs[0]);
     std::memcpy(data, on_host<std::byte>(from), from.nbytes());
     check(transport().all_sum(data, from.size(), comm_dtype(from.dtype())));
   });

@@ -1,7 +1,7 @@
 // Values between host memory and MLX arrays. On CUDA, MLX 0.32 moves a buffer to memory that the
-// host reaches by a copy that it does not wait for: what is read at once may be zeros, and what is
-// written at once may be overwritten. These functions wait. Everything that touches an array's
-// memory on the host goes through them, but scalars, which never move.
+// host reaches by a device-to-device copy, which CUDA may return from before it is done. These
+// functions wait. A step's host code that may run beside a GPU touches memory of arrays through
+// them only, but for scalars, which never move; code that runs where the CPU computes need not.
 #pragma once
 
 #include <mlx/mlx.h>
@@ -33,6 +33,15 @@ mlx::core::array from_host(const std::vector<T>& values) {
 template <class T>
 const T* on_host(const mlx::core::array& a) {
   const T* data = a.data<T>();
+  settle_copies();
+  return data;
+}
+
+/// Where the host writes an array's elements, in its memory's order. Requires memory: see
+/// allocate() in tensor/cpu_op.h.
+template <class T>
+T* to_write(mlx::core::array& a) {
+  T* data = a.data<T>();
   settle_copies();
   return data;
 }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "tensor/device.h"
@@ -33,6 +34,20 @@ TEST_CASE("host: values cross to the device and back, whatever memory they come 
         }
       }
     }
+  }
+  mx::set_default_device(before);
+}
+
+TEST_CASE("host: what is written into a device's array is there for the device") {
+  const mx::Device before = mx::default_device();
+  for (const mx::Device& device : {mx::Device(mx::Device::cpu), best_device()}) {
+    mx::set_default_device(device);
+    mx::array values = mx::contiguous(mx::zeros({1000}, mx::float32));
+    mx::eval(values);
+    std::fill_n(to_write<float>(values), values.size(), 2.0F);
+    const mx::array sum = mx::sum(values);
+    mx::eval(sum);
+    CHECK(*on_host<float>(sum) == 2000);
   }
   mx::set_default_device(before);
 }
