@@ -60,6 +60,11 @@ struct Row {
   bool operator==(const Row&) const = default;
 };
 
+/// The largest step that is planned unless options say otherwise, and that runners make room for:
+/// its tokens, and its rows, each of which may want logits.
+inline constexpr uint32_t kStepTokens = 512;
+inline constexpr uint32_t kMostRows = 64;
+
 /// Copies a page's keys and values in every layer before the step's rows run (copy on write).
 struct PageCopy {
   PageId from = 0;

@@ -44,13 +44,13 @@ uint64_t bytes_of(const format::Tensor& tensor) {
   return bytes;
 }
 
-/// Matrices that live at once in a layer, and one row of logits a token at worst.
+/// Matrices that live at once in a layer, and one row of logits for each row of the largest step.
 uint64_t workspace_of(const model::Config& c, const Part& part, const MemoryAssumptions& a) {
   const uint64_t attention =
       uint64_t{c.head_dim} * (2 * part.heads.size() + 2 * part.kv_heads.size());
   const uint64_t widest = std::max<uint64_t>(attention, uint64_t{3} * part.mlp.size());
   return a.step_tokens * a.element_bytes * (uint64_t{4} * c.hidden + widest) +
-         uint64_t{64} * a.logit_copies * sizeof(float) * (part.has_head ? c.vocab : 0);
+         uint64_t{plan::kMostRows} * a.logit_copies * sizeof(float) * (part.has_head ? c.vocab : 0);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "format/checkpoint.h"
 #include "model/config.h"
+#include "plan/step_plan.h"
 #include "topology/placement.h"
 
 namespace tandem::runner {
@@ -17,9 +18,9 @@ struct MemoryNeed {
 
 struct MemoryAssumptions {
   uint32_t page_tokens = 32;
-  uint32_t step_tokens = 512;  // of the largest step
-  uint32_t element_bytes = 4;  // of activations, keys and values
-  uint32_t logit_copies = 1;   // of a step's logits at once
+  uint32_t step_tokens = plan::kStepTokens;  // of the largest step
+  uint32_t element_bytes = 4;                // of activations, keys and values
+  uint32_t logit_copies = 1;                 // of a step's logits at once
 };
 
 /// Errors: kCorrupt from the header.

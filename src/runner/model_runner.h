@@ -28,10 +28,10 @@ struct ModelOptions {
   std::vector<double> shares = {};  // one a rank; empty: equal ones
 
   uint32_t page_tokens = 32;
-  uint32_t pages = 0;              // 0: as many as fit under memory_limit, equal on every rank
-  uint64_t memory_limit = 0;       // bytes a rank may use, the same number on every rank
-  uint32_t max_context = 0;        // 0: the model's own
-  uint32_t max_step_tokens = 512;  // the largest step, for the workspace
+  uint32_t pages = 0;         // 0: as many as fit under memory_limit, equal on every rank
+  uint64_t memory_limit = 0;  // bytes a rank may use, the same number on every rank
+  uint32_t max_context = 0;   // 0: the model's own
+  uint32_t max_step_tokens = plan::kStepTokens;  // the largest step, for the workspace
 
   /// On the plain path a rank alone draws tokens on the device and has two steps in flight. Off: it
   /// runs a step in complete(), and the host draws.

@@ -39,8 +39,8 @@ Status warm_up(ModelRunner& runner) {
   if (!begun) return begun;
   uint64_t sequence = 0;
   // Kernels of products differ by the number of rows, and those of the head see one row a request.
-  std::vector<std::vector<uint32_t>> steps = {{512}, {64, 1}};
-  for (const uint32_t rows : {1U, 2U, 4U, 8U, 16U, 32U, 64U})
+  std::vector<std::vector<uint32_t>> steps = {{plan::kStepTokens}, {plan::kMostRows, 1}};
+  for (uint32_t rows = 1; rows <= plan::kMostRows; rows *= 2)
     steps.push_back(std::vector<uint32_t>(rows, 1));
   for (const std::vector<uint32_t>& lengths : steps) {
     for (const std::optional<plan::Draw>& draw : kDraws) {

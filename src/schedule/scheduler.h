@@ -27,9 +27,9 @@ struct SchedulerOptions {
   bool draws = false;  // tokens of requests that plan::draw_of() allows are drawn on the device
 
   // Policy.
-  uint32_t max_rows = 64;              // requests that hold pages at once
-  uint32_t step_tokens = 512;          // of a step: decode rows, then prefill chunks
-  uint32_t admit_answer_tokens = 512;  // reserved beyond the prompt, at most
+  uint32_t max_rows = plan::kMostRows;       // requests that hold pages at once
+  uint32_t step_tokens = plan::kStepTokens;  // of a step: decode rows, then prefill chunks
+  uint32_t admit_answer_tokens = 512;        // reserved beyond the prompt, at most
   bool prefix_reuse = true;
   /// Reuse only what a cold run would compute with the same kernels: prompt positions, whole pages.
   /// For devices where the numeric classes differ in bits.
