@@ -10,7 +10,7 @@ if ! command -v clang++-19 >/dev/null; then
   $sudo apt-get install -y -qq --no-install-recommends clang-19 libclang-rt-19-dev >/dev/null
 fi
 cmake --preset fuzz >/dev/null
-targets=$(ninja -C build/fuzz -t targets all | sed -nE 's/^([a-z_]+_fuzz): phony$/\1/p' | grep -v '^cmake_' | sort -u)
+targets=$(ninja -C build/fuzz -t targets all | sed -nE '/^cmake_/d; s/^([a-z_]+_fuzz): phony$/\1/p' | sort -u)
 [[ -n $targets ]] || { echo "fuzz: no fuzz target in build/fuzz" >&2 && exit 1; }
 # shellcheck disable=SC2086
 ninja -C build/fuzz $targets

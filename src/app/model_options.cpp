@@ -44,13 +44,13 @@ Status check(const ModelOptions& options) {
   }
   double sum = 0;
   for (const double share : options.shares) {
-    if (!(share >= 0)) {
+    if (!(share >= 0 && share <= 1e9)) {
       return Error{ErrorCode::kInvalid,
-                   fmt::format("--shares must be numbers from 0, not {}", share)};
+                   fmt::format("--shares must be numbers from 0 to 1e9, not {}", share)};
     }
     sum += share;
   }
-  if (!options.shares.empty() && !(sum > 0 && std::isfinite(sum))) {
+  if (!options.shares.empty() && !(sum > 0)) {
     return Error{ErrorCode::kInvalid, "--shares must give at least one rank a part"};
   }
   return {};

@@ -54,7 +54,8 @@ Result<ModelPath> default_model() {
     return Error{ErrorCode::kNotFound,
                  "there is no cache folder for the default model: set HOME, or name a model"};
   const fs::path path = cache / "tandem" / "models" / kDefaultFile;
-  if (!fs::exists(path)) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
     const Status fetched = fetch_default();
     if (!fetched) return fetched.error();
   }
@@ -91,7 +92,11 @@ fs::path cached_snapshot(const std::string& name) {
 Result<ModelPath> find_model(const std::string& name) {
   if (name.empty()) return default_model();
   std::error_code ignored;
-  if (fs::exists(name, ignored)) return ModelPath{name, id_of(name)};
+  if (fs::is_directory(name, ignored) || fs::is_regular_file(name, ignored))
+    return ModelPath{name, id_of(name)};
+  if (fs::exists(name, ignored))
+    return Error{ErrorCode::kInvalid,
+                 fmt::format("{} is neither a folder nor a regular file: a model is one", name)};
   const fs::path snapshot = cached_snapshot(name);
   if (!snapshot.empty()) return ModelPath{snapshot, name};
   return Error{

@@ -20,6 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr double kMostGib = 1 << 20;
+
 uint64_t memory_of_rank(const SessionOptions& options) {
   constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
   const double all = options.memory_gib > 0 ? options.memory_gib * kGib
@@ -76,6 +78,9 @@ Status check(const SessionOptions& options) {
     return Error{ErrorCode::kInvalid,
                  fmt::format("--memory must be GiB from 0, not {}", options.memory_gib)};
   }
+  if (options.memory_gib > kMostGib)
+    return Error{ErrorCode::kInvalid, fmt::format("--memory must be at most {} GiB, not {}",
+                                                  kMostGib, options.memory_gib)};
   return check_comm(options);
 }
 

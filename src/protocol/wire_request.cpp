@@ -29,6 +29,14 @@ void read_float(Fields& fields, const char* name, double least, double most, flo
   if (const auto value = fields.number(name, least, most)) out = static_cast<float>(*value);
 }
 
+/// 0 means that all tokens stay; what is above it stays above it as a float.
+void read_top_p(Fields& fields, float& out) {
+  const auto value = fields.number("top_p", 0, 1);
+  if (!value) return;
+  out = static_cast<float>(*value);
+  if (*value > 0) out = std::max(out, std::numeric_limits<float>::min());
+}
+
 void read_count(Fields& fields, const char* name, int64_t least, uint32_t& out) {
   const auto value = fields.integer(name, least, kMaxTokens);
   if (value) out = static_cast<uint32_t>(std::max<int64_t>(*value, 0));
@@ -68,7 +76,7 @@ void read_logit_bias(Fields& fields, const ParseContext& context, gen::Sampling&
 void read_sampling(Fields& fields, const ParseContext& context, gen::Sampling& out) {
   out = context.options.sampling;
   read_float(fields, "temperature", 0, 100, out.temperature);
-  read_float(fields, "top_p", 0, 1, out.top_p);
+  read_top_p(fields, out.top_p);
   read_count(fields, "top_k", -1, out.top_k);
   read_float(fields, "min_p", 0, 1, out.min_p);
   read_float(fields, "xtc_probability", 0, 1, out.xtc_probability);

@@ -96,10 +96,12 @@ def test_shares_that_do_not_fit_the_ranks_are_refused():
     "arguments, words",
     [
         (("--shares", "0,0", "--ranks", "2"), "at least one rank"),
-        (("--shares=-1,2", "--ranks", "2"), "numbers from 0, not -1"),
-        (("--shares", "nan,1", "--ranks", "2"), "numbers from 0, not nan"),
+        (("--shares=-1,2", "--ranks", "2"), "numbers from 0 to 1e9, not -1"),
+        (("--shares", "nan,1", "--ranks", "2"), "numbers from 0 to 1e9, not nan"),
+        (("--shares", "inf,1", "--ranks", "2"), "numbers from 0 to 1e9, not inf"),
         (("--memory", "nan"), "--memory must be"),
         (("--memory=-1",), "--memory must be"),
+        (("--memory", "1e30"), "--memory must be at most"),
     ],
 )
 def test_sizes_that_are_no_sizes_are_refused_before_a_rank_starts(arguments, words):
@@ -269,12 +271,42 @@ def test_an_answer_that_cannot_be_written_is_no_success():
 
 
 @pytest.mark.parametrize("ids", ["[]", "[-1]", "[4294967297]", "[99999999999]", '["1"]', "[49152]"])
-def test_logits_of_what_are_no_token_ids_are_refused_and_leave_no_file(tmp_path, ids):
+def test_logits_of_what_are_no_token_ids_are_refused_and_touch_no_file(tmp_path, ids):
     tokens = tmp_path / "tokens.json"
     tokens.write_text(ids)
     out = tmp_path / "out.safetensors"
     run("logits", "--tokens", str(tokens), "--out", str(out), code=5)
-    assert not out.exists()
+    assert list(tmp_path.iterdir()) == [tokens]
+    out.write_text("of an earlier run")
+    run("logits", "--tokens", str(tokens), "--out", str(out), code=5)
+    assert out.read_text() == "of an earlier run"
+
+
+def test_a_pipe_is_no_model(tmp_path):
+    pipe = tmp_path / "model.gguf"
+    os.mkfifo(pipe)
+    assert "neither a folder nor a regular file" in run("serve", "--port", "0", str(pipe), code=1).stderr
+
+
+@pytest.mark.parametrize("body", ["{}", '{"model": 1, "instances": []}', "<html>", ""])
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_status_of_another_server_is_an_error(body, form):
+    class Other(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Other) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        done = run("status", "--url", f"http://127.0.0.1:{server.server_port}", *form, code=1)
+        server.shutdown()
+    assert "is it a tandem server?" in done.stderr
+    assert done.stdout == ""
 
 
 @pytest.mark.parametrize(

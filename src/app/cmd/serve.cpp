@@ -5,6 +5,7 @@
 #include "app/command.h"
 #include "app/front.h"
 #include "app/key_file.h"
+#include "app/model_path.h"
 #include "app/session.h"
 #include "app/signals.h"
 #include "app/system.h"
@@ -57,15 +58,21 @@ void print_welcome(const std::string& url, const std::string& model) {
   std::fflush(stdout);
 }
 
-/// Lets running requests end, then ends the ranks.
-void drain(Session& session, Front& front, std::chrono::seconds time) {
-  TANDEM_LOG(kInfo, "draining: running requests have {} s", time.count());
+/// Lets running requests end, until the time is over or another signal comes; then ends the ranks.
+void drain(Session& session, Front& front, std::chrono::seconds time, const SignalSet& signals) {
+  TANDEM_LOG(kInfo, "draining: running requests have {} s; another signal ends them", time.count());
   session.generator().drain();
-  session.generator().wait_drained(time);
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (!session.generator().wait_drained(std::chrono::milliseconds(100)) &&
+         std::chrono::steady_clock::now() < end && !signals.pending()) {
+  }
   front.stop(std::chrono::seconds(1));
 }
 
 int run(const Options& options) {
+  // A fetch may take long: signals end the process until it is done.
+  if (const auto model = find_model(options.session.model.name); !model)
+    return fail("serve", model.error().message);
   const SignalSet signals({SIGINT, SIGTERM});  // before any thread starts
   net::ServerOptions server = server_options(options);
   if (!options.key_file.empty()) {
@@ -88,7 +95,7 @@ int run(const Options& options) {
   }
   print_welcome((*front)->server().url(), (*session)->service().model().id);
   signals.wait();
-  drain(**session, **front, std::chrono::seconds(options.drain_seconds));
+  drain(**session, **front, std::chrono::seconds(options.drain_seconds), signals);
   return 0;
 }
 

@@ -24,15 +24,14 @@ int run(const Options& options) {
     return fail("status",
                 fmt::format("no server answers at {}: {}", options.url, response.error().message));
   if (response->status != 200) return fail("status", error_message(*response));
-  if (options.json) {
-    std::puts(response->body.c_str());
-    return 0;
-  }
   const auto status = parse_server_json(response->body);
-  if (!status.is_object())
-    return fail("status",
-                fmt::format("{} did not answer with JSON: is it a tandem server?", options.url));
-  std::fputs(status_text(options.url, status).c_str(), stdout);
+  if (!member_of(status, "model").is_string() || !member_of(status, "instances").is_array())
+    return fail("status", fmt::format("{} did not answer with a status: is it a tandem server?",
+                                      options.url));
+  const std::string text = options.json ? response->body + "\n" : status_text(options.url, status);
+  std::fputs(text.c_str(), stdout);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    return fail("status", "the status could not be written");
   return 0;
 }
 

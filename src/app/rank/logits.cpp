@@ -88,17 +88,25 @@ class LogitsRank {
   }
 
   Status write() {
-    const runner::ModelRunner& model = *runner_;
-    auto writer = format::SafetensorsWriter::create(options_.logits_out, "logits", tokens_.size(),
-                                                    model.info().vocab);
+    namespace fs = std::filesystem;
+    std::error_code error;
+    // A file is replaced when all is written; a device is written to.
+    const fs::path out = options_.logits_out;
+    const bool is_file = !fs::exists(out, error) || fs::is_regular_file(out, error);
+    const fs::path part = is_file ? fs::path(out.string() + ".part") : out;
+    auto writer =
+        format::SafetensorsWriter::create(part, "logits", tokens_.size(), runner_->info().vocab);
     if (!writer) return writer.error();
     const Status ran =
         for_each_step([&](const engine::StepResult& result) { writer->append(result.logits); });
     const Status written = ran ? writer->finish() : ran;
+    if (!is_file) return written;
+    if (written) fs::rename(part, out, error);
+    if (written && !error) return {};
     std::error_code ignored;
-    if (!written && std::filesystem::is_regular_file(options_.logits_out, ignored))
-      std::filesystem::remove(options_.logits_out, ignored);  // no half a file is left behind
-    return written;
+    fs::remove(part, ignored);  // no half a file is left behind
+    if (!written) return written;
+    return Error{ErrorCode::kIo, fmt::format("cannot write {}: {}", out.string(), error.message())};
   }
 
   Status follow() {
