@@ -64,7 +64,7 @@ void check_batched_is_solo(const RandomOptions& o,
   }
   Pages pool(96, page_tokens, seed);
   const auto runner = load(o, path, page_tokens);
-  for (uint64_t sequence = 0;; ++sequence) {
+  for (uint64_t sequence = 0;;) {
     plan::StepPlan plan{.sequence = sequence};
     std::vector<std::pair<size_t, size_t>> ends;
     for (size_t i = 0; i < histories.size(); ++i) {
@@ -76,6 +76,8 @@ void check_batched_is_solo(const RandomOptions& o,
                             [](const History& h) { return h.done == h.tokens.size(); }) &&
         ends.empty())
       break;
+    if (ends.empty()) continue;
+    ++sequence;
     const Logits got = run(*runner, plan);
     REQUIRE(got.size() == ends.size() * o.vocab);
     for (size_t r = 0; r < ends.size(); ++r) {
