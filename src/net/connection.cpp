@@ -326,9 +326,8 @@ Connection::Awaitable<void> Connection::send_reply(std::shared_ptr<Exchange> exc
   while (true) {
     awake_ = false;
     Exchange::Batch batch = exchange->take();
-    // Who has left, or closed only the sending side, gets no end that looks whole.
-    if (batch.cut || cut_ || (peer_gone_ && batch.is_last)) break;
-    if (!batch.bytes.empty() && !peer_gone_) {
+    if (batch.cut || cut_) break;
+    if (!batch.bytes.empty()) {
       if (!co_await write_all(std::move(batch.bytes))) break;
       last_write = std::chrono::steady_clock::now();
       if (!batch.is_last) continue;
