@@ -36,6 +36,9 @@ std::vector<Command> commands();
 /// Checks that an option is a number of this range, which "nan" is not.
 CLI::Validator within(double low, double high);
 
+/// Flushes standard output. False when something of it could not be written.
+bool flush_output();
+
 /// Prints "tandem NAME: message" to stderr and returns 1.
 int fail(const std::string& name, const std::string& message);
 

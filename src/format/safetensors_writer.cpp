@@ -4,6 +4,11 @@
 
 namespace tandem::format {
 
+SafetensorsWriter::~SafetensorsWriter() {
+  std::error_code ignored;
+  if (!part_.empty()) std::filesystem::remove(part_, ignored);
+}
+
 Result<SafetensorsWriter> SafetensorsWriter::create(const std::filesystem::path& path,
                                                     const std::string& name,
                                                     uint64_t rows,
@@ -11,7 +16,10 @@ Result<SafetensorsWriter> SafetensorsWriter::create(const std::filesystem::path&
   SafetensorsWriter writer;
   writer.path_ = path;
   writer.expected_ = rows * columns;
-  writer.out_.open(path, std::ios::binary);
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored) || std::filesystem::is_regular_file(path, ignored))
+    writer.part_ = path.string() + ".part";
+  writer.out_.open(writer.part_.empty() ? path : writer.part_, std::ios::binary);
   std::string header = nlohmann::json{{name,
                                        {{"dtype", "F32"},
                                         {"shape", {rows, columns}},
@@ -38,6 +46,13 @@ Status SafetensorsWriter::finish() {
     return Error{ErrorCode::kInvalid, fmt::format("{} got {} values, {} were announced",
                                                   path_.string(), written_, expected_)};
   }
+  if (part_.empty()) return {};
+  std::error_code error;
+  std::filesystem::rename(part_, path_, error);
+  if (error)
+    return Error{ErrorCode::kIo,
+                 fmt::format("cannot write {}: {}", path_.string(), error.message())};
+  part_.clear();
   return {};
 }
 

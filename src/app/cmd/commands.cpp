@@ -28,6 +28,8 @@ CLI::Validator within(double low, double high) {
   return CLI::Validator(check, fmt::format("{} to {}", low, high));
 }
 
+bool flush_output() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
+
 int fail(const std::string& name, const std::string& message) {
   std::fprintf(stderr, "tandem %s: %s\n", name.c_str(), message.c_str());
   return 1;

@@ -101,7 +101,7 @@ int run(const Options& given) {
   if (!accepted) return fail("generate", accepted.error().message);
   const chat::Event last = printer->wait();
   std::puts("");
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+  if (!flush_output())
     return fail("generate", "the answer could not be written to standard output");
   if (const auto* failed = std::get_if<chat::Failed>(&last.body))
     return fail("generate", failed->error.message);

@@ -30,8 +30,7 @@ int run(const Options& options) {
                                       options.url));
   const std::string text = options.json ? response->body + "\n" : status_text(options.url, status);
   std::fputs(text.c_str(), stdout);
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-    return fail("status", "the status could not be written");
+  if (!flush_output()) return fail("status", "the status could not be written");
   return 0;
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -88,25 +87,12 @@ class LogitsRank {
   }
 
   Status write() {
-    namespace fs = std::filesystem;
-    std::error_code error;
-    // A file is replaced when all is written; a device is written to.
-    const fs::path out = options_.logits_out;
-    const bool is_file = !fs::exists(out, error) || fs::is_regular_file(out, error);
-    const fs::path part = is_file ? fs::path(out.string() + ".part") : out;
-    auto writer =
-        format::SafetensorsWriter::create(part, "logits", tokens_.size(), runner_->info().vocab);
+    auto writer = format::SafetensorsWriter::create(options_.logits_out, "logits", tokens_.size(),
+                                                    runner_->info().vocab);
     if (!writer) return writer.error();
     const Status ran =
         for_each_step([&](const engine::StepResult& result) { writer->append(result.logits); });
-    const Status written = ran ? writer->finish() : ran;
-    if (!is_file) return written;
-    if (written) fs::rename(part, out, error);
-    if (written && !error) return {};
-    std::error_code ignored;
-    fs::remove(part, ignored);  // no half a file is left behind
-    if (!written) return written;
-    return Error{ErrorCode::kIo, fmt::format("cannot write {}: {}", out.string(), error.message())};
+    return ran ? writer->finish() : ran;
   }
 
   Status follow() {
