@@ -1,5 +1,5 @@
-// bench_kernels [--threads N] [--rounds N] [--clock wall|cpu] [--stat median|best] [--level
-// portable|avx2] [--only NAME] [--shape PART] NAME is limits, matmul, attention or small.
+// bench_kernels [--threads N] [--rounds N] [--clock wall|cpu] [--stat median|best] [--level NAME]
+// [--only NAME] [--shape PART] NAME is limits, matmul, attention or small.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
     if (flag == "--rounds") settings.rounds = std::stoul(value);
     if (flag == "--clock") settings.cpu_clock = value == "cpu";
     if (flag == "--stat") settings.best = value == "best";
-    if (flag == "--level" && value == "portable") level = kernels::CpuLevel::kPortable;
+    if (flag == "--level") level = kernels::cpu_level_named(value).value_or(level);
     if (flag == "--only") only = value;
     if (flag == "--shape") settings.shape = value;
   }

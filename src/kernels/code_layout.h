@@ -8,11 +8,9 @@
 
 namespace tandem::kernels {
 
-/// Codes are stored in steps of 32 / bits columns: 16 32-bit words, one an output, each a
-/// little-endian bit stream of the step's columns. A product masks a field out of its word in place
-/// and so multiplies by code * 2^(place of the field); x is divided by that power of two
-/// beforehand, which is exact. The topmost field is shifted down instead, because it holds the sign
-/// bit.
+/// Codes are stored in steps of 32 / bits columns: 16 32-bit words, one an output. Byte b of a word
+/// holds the codes of columns b, 4 + b, 8 + b, ... of the step, the first in its lowest bits: so a
+/// shift and a mask give bytes of four neighbouring columns, or 16-bit numbers of two.
 struct CodeLayout {
   uint32_t bits = 8;  // 2, 4 or 8
   uint32_t group = 64;
@@ -26,16 +24,11 @@ struct CodeLayout {
   /// begin.
   size_t code_byte(size_t column, size_t output) const {
     const size_t step = column / columns_per_step();
-    const size_t byte = column % columns_per_step() * bits / 8;
-    return header_bytes() + (step * PackedMatrix::kPanel + output) * 4 + byte;
+    return header_bytes() + (step * PackedMatrix::kPanel + output) * 4 + column % 4;
   }
-  /// 2 to the power of minus the place of a column's field as a product reads it.
-  float column_factor(size_t column) const {
-    const size_t field = column % columns_per_step();
-    if (field + 1 == columns_per_step()) return 1.0f;
-    return 1.0f / static_cast<float>(uint64_t{1} << (field * bits));
+  uint32_t code_shift(size_t column) const {
+    return static_cast<uint32_t>(column % columns_per_step() / 4) * bits;
   }
-  uint32_t code_shift(size_t column) const { return static_cast<uint32_t>(column) * bits % 8; }
 };
 
 inline CodeLayout code_layout(const PackedMatrix& w) {

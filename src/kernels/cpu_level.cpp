@@ -2,22 +2,108 @@
 
 #include "kernels/kernel_table.h"
 
-namespace tandem::kernels {
-
-CpuLevel detect_cpu_level() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("f16c")) {
-    return CpuLevel::kAvx2;
-  }
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
-  return CpuLevel::kPortable;
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace tandem::kernels {
+namespace {
+
+constexpr CpuLevel kAll[] = {CpuLevel::kPortable, CpuLevel::kAvx2, CpuLevel::kAvx512,
+                             CpuLevel::kAmx};
+
+#if defined(__x86_64__)
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c");
 }
 
-const char* name(CpuLevel level) { return level == CpuLevel::kAvx2 ? "avx2" : "portable"; }
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512vnni");
+}
+
+/// Linux saves tile registers only of processes that asked for it.
+bool may_use_tiles() {
+#if defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+bool has_amx() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  constexpr unsigned kTile = 1u << 24, kInt8 = 1u << 25;
+  return (d & kTile) != 0 && (d & kInt8) != 0 && may_use_tiles();
+}
+#endif
+
+CpuLevel detect() {
+#if defined(__x86_64__)
+  if (!has_avx2()) return CpuLevel::kPortable;
+  if (!has_avx512()) return CpuLevel::kAvx2;
+  return has_amx() ? CpuLevel::kAmx : CpuLevel::kAvx512;
+#else
+  return CpuLevel::kPortable;
+#endif
+}
+
+}  // namespace
+
+CpuLevel detect_cpu_level() {
+  static const CpuLevel level = detect();
+  return level;
+}
+
+std::vector<CpuLevel> cpu_levels() {
+  std::vector<CpuLevel> out;
+  for (const CpuLevel level : kAll) {
+    if (level <= detect_cpu_level()) out.push_back(level);
+  }
+  return out;
+}
+
+const char* name(CpuLevel level) {
+  switch (level) {
+    case CpuLevel::kAmx:
+      return "amx";
+    case CpuLevel::kAvx512:
+      return "avx512";
+    case CpuLevel::kAvx2:
+      return "avx2";
+    case CpuLevel::kPortable:
+      break;
+  }
+  return "portable";
+}
+
+std::optional<CpuLevel> cpu_level_named(std::string_view wanted) {
+  for (const CpuLevel level : kAll) {
+    if (wanted == name(level)) return level;
+  }
+  return std::nullopt;
+}
 
 const KernelTable& kernels_of(CpuLevel level) {
-  return level == CpuLevel::kAvx2 ? avx2_kernels() : portable_kernels();
+  switch (level) {
+    case CpuLevel::kAmx:
+      return amx_kernels();
+    case CpuLevel::kAvx512:
+      return avx512_kernels();
+    case CpuLevel::kAvx2:
+      return avx2_kernels();
+    case CpuLevel::kPortable:
+      break;
+  }
+  return portable_kernels();
 }
 
 }  // namespace tandem::kernels

@@ -87,10 +87,7 @@ inline double worst_error(const std::vector<float>& a, const std::vector<double>
 }
 
 /// The levels that this machine runs.
-inline std::vector<CpuLevel> test_levels() {
-  if (detect_cpu_level() == CpuLevel::kPortable) return {CpuLevel::kPortable};
-  return {CpuLevel::kPortable, CpuLevel::kAvx2};
-}
+inline std::vector<CpuLevel> test_levels() { return cpu_levels(); }
 
 /// A random quantized matrix with the memory behind its view.
 struct TestQuantized {

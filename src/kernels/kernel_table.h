@@ -17,7 +17,7 @@ enum class Gate : uint8_t { kSilu, kGeluTanh };
 
 /// Each works on rows (items) [begin, end) of its operation; strides in the arguments are resolved.
 struct KernelTable {
-  /// Fills the task's sums and factored rows from x.
+  /// Fills the task's row codes from x.
   void (*prepare)(const MatmulTask&, const float* x, size_t x_stride, size_t begin, size_t end);
   void (*matmul)(const MatmulTask&, size_t begin, size_t end, float* scratch);
   void (*rms_norm)(const RmsNormArgs&, size_t begin, size_t end);
@@ -35,5 +35,7 @@ const KernelTable& kernels_of(CpuLevel level);
 // Defined where the target has the level.
 const KernelTable& portable_kernels();
 const KernelTable& avx2_kernels();
+const KernelTable& avx512_kernels();
+const KernelTable& amx_kernels();
 
 }  // namespace tandem::kernels

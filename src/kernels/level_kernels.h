@@ -4,6 +4,7 @@
 #include "kernels/attention_kernel.h"
 #include "kernels/kernel_table.h"
 #include "kernels/matmul_kernel.h"
+#include "kernels/row_codes_kernel.h"
 #include "kernels/row_kernels.h"
 
 namespace tandem::kernels {

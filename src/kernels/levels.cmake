@@ -1,11 +1,19 @@
 # Inner loops are optimised in every build type, and never contract a * b + c on their own: which
 # operations are fused decides the bits, so the code says it.
 set(level_sources ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_portable.cpp
-                  ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_avx2.cpp)
-set_property(SOURCE ${level_sources} APPEND PROPERTY COMPILE_OPTIONS -O3 -ffp-contract=off -Wno-psabi)
+                  ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_avx2.cpp
+                  ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_avx512.cpp
+                  ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_amx.cpp)
+set_property(SOURCE ${level_sources} APPEND PROPERTY COMPILE_OPTIONS -O3 -ffp-contract=off -Wno-psabi -Wno-maybe-uninitialized)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(avx2 -mavx2 -mfma -mf16c)
+  set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni)
   set_property(SOURCE ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_avx2.cpp
-               APPEND PROPERTY COMPILE_OPTIONS -mavx2 -mfma -mf16c)
+               APPEND PROPERTY COMPILE_OPTIONS ${avx2})
+  set_property(SOURCE ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_avx512.cpp
+               APPEND PROPERTY COMPILE_OPTIONS ${avx512})
+  set_property(SOURCE ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_amx.cpp
+               APPEND PROPERTY COMPILE_OPTIONS ${avx512} -mamx-tile -mamx-int8)
 endif()
 # Checks by calls: inlined into these loops they take minutes to compile.
 if(TANDEM_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

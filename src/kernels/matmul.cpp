@@ -14,7 +14,7 @@ namespace {
 size_t even_part(size_t total, size_t most) {
   const size_t parts = (total + most - 1) / most;
   const size_t part = (total + parts - 1) / parts;
-  return (part + MatmulTask::kTileRows - 1) / MatmulTask::kTileRows * MatmulTask::kTileRows;
+  return parts == 1 ? part : RowCodes::padded(part);
 }
 
 void multiply(WorkerPool& pool, MatmulTask& task) {
@@ -22,18 +22,16 @@ void multiply(WorkerPool& pool, MatmulTask& task) {
   const PackedMatrix& w = *task.w;
   const size_t rows = task.args.rows;
   task.row_block = even_part(rows, MatmulTask::kRowBlock);
-  if (w.is_quantized()) {
+  if (task.takes_codes()) {
     task.groups = w.inputs() / w.group();
-    task.factored = pool.shared_scratch(rows * (w.inputs() + task.groups));
-    task.sums = task.factored + rows * w.inputs();
+    float* memory = pool.shared_scratch(RowCodes::floats(rows, w.inputs(), task.groups));
+    task.rows = RowCodes::at(memory, rows, w.inputs(), task.groups);
     share_rows(pool, rows, w.inputs(), [&](size_t begin, size_t end) {
       kernels.prepare(task, task.args.x, task.args.x_stride, begin, end);
     });
-    task.args.x = task.factored;
-    task.args.x_stride = w.inputs();
   }
   pool.parallel_for(task.items(), [&](size_t begin, size_t end, size_t worker) {
-    float* scratch = pool.scratch(worker, MatmulTask::kScratchFloats);
+    float* scratch = pool.scratch(worker, task.scratch_floats());
     kernels.matmul(task, begin, end, scratch);
   });
 }

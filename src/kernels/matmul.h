@@ -20,9 +20,12 @@ struct MatmulArgs {
   bool accumulate = false;
 };
 
-/// Each output element is summed in one order that depends on the matrix alone: quantized, group by
-/// group (codes times x in column order, then scale and bias); dense, in column order. So a row's
-/// bits depend neither on the other rows nor on the threads.
+/// Each output element is summed in one order that depends on the matrix alone, so a row's bits
+/// depend neither on the other rows nor on the threads:
+/// - quantized with float16 or bfloat16 scales: group by group, x in 16-bit codes (RowCodes), an
+///   exact integer sum, then scale and bias; the same bits at every CPU level that fuses
+///   multiply-adds;
+/// - quantized with float32 scales, or dense: in float32, in column order.
 /// Requires y not to overlap x. Uses the pool's scratch.
 void matmul(WorkerPool& pool, const PackedMatrix& w, const MatmulArgs& args);
 

@@ -4,32 +4,36 @@
 #include <cstddef>
 
 #include "kernels/matmul.h"
+#include "kernels/row_codes.h"
 
 namespace tandem::kernels {
 
 /// Item i is panel i % panels of the rows of block i / panels.
 struct MatmulTask {
-  static constexpr size_t kRowBlock = 126;     // most rows that share a decoded panel
-  static constexpr size_t kRowChunk = 504;     // most rows of a task
-  static constexpr size_t kPanelBlock = 4;     // panels decoded together
-  static constexpr size_t kColumnBlock = 256;  // columns decoded at once; a multiple of any group
-  static constexpr size_t kTileRows = 6;       // rows that a micro kernel holds in registers
-  static constexpr size_t kDirectRows = 18;    // up to here codes go straight to registers
+  static constexpr size_t kRowBlock =
+      128;  // most rows that read a panel together: they stay cached
+  static constexpr size_t kRowChunk = 512;     // most rows of a task
+  static constexpr size_t kColumnBlock = 256;  // columns decoded to floats at once
 
   const PackedMatrix* w = nullptr;
-  MatmulArgs args = {};       // strides resolved; when quantized, x is `factored`
-  size_t groups = 0;          // 0 when dense
-  size_t row_block = 0;       // rows of a block, at most kRowBlock
-  float* sums = nullptr;      // [rows, groups]: x summed over each group
-  float* factored = nullptr;  // [rows, inputs]: x times the column factors of the layout
+  MatmulArgs args = {};  // strides resolved
+  RowCodes rows = {};    // of args.x, when it takes codes
+  size_t groups = 0;     // 0 when it does not
+  size_t row_block = 0;  // rows of a block, at most kRowBlock
+
+  /// Whether x is taken in 16-bit codes: with quantized weights of a checkpoint in float16 or
+  /// bfloat16, whose activations would have 11 or 8 bits elsewhere. One in float32 stays in it.
+  bool takes_codes() const { return w->is_quantized() && w->scalar_type() != ScalarType::kF32; }
 
   size_t items() const { return (args.rows + row_block - 1) / row_block * w->panels(); }
 
-  /// Scratch of a worker: decoded columns, decoded scales and biases, and sums of outputs.
-  static constexpr size_t kPanelFloats = kColumnBlock * PackedMatrix::kPanel;
-  static constexpr size_t kParameterFloats = kColumnBlock / 32 * 2 * PackedMatrix::kPanel;
-  static constexpr size_t kScratchFloats =
-      kPanelBlock * (kPanelFloats + kParameterFloats + kRowBlock * PackedMatrix::kPanel);
+  /// Scratch of a worker. With codes: a panel's codes as bytes, its scales and biases as floats;
+  /// else decoded columns and sums of outputs.
+  static constexpr size_t kDecodedFloats = kColumnBlock * PackedMatrix::kPanel;
+  size_t scratch_floats() const {
+    if (!takes_codes()) return kDecodedFloats + kRowBlock * PackedMatrix::kPanel;
+    return PackedMatrix::kPanel * (w->inputs() / 4 + 2 * groups);
+  }
 };
 
 }  // namespace tandem::kernels

@@ -1,60 +1,75 @@
-// How columns of a packed panel become vectors of floats.
+// How columns of a panel become vectors of floats.
 #pragma once
 
 #include <cstddef>
 #include <utility>
 
-#include "kernels/packed_matrix.h"
+#include "kernels/code_layout.h"
 
 namespace tandem::kernels {
 
-/// A panel format: kColumns columns in kBytes bytes a step. visit() calls f(column, value) for the
-/// columns of one step in order, with eight outputs: those of half 0 or 1 of the panel. Quantized
-/// values are codes times 2^(place of the field): see CodeLayout.
-template <class V, int kBits>
-struct QuantizedFormat {
-  static constexpr bool kQuantized = true;
-  static constexpr size_t kColumns = 32 / kBits;
-  static constexpr size_t kBytes = 64;
-
-  template <class F>
-  [[gnu::always_inline]] static void visit(const std::byte* step, size_t half, F f) {
-    const auto words = V::load_words(step + half * 32);
-    visit_fields(words, f, std::make_integer_sequence<int, 32 / kBits>());
-  }
-
- private:
-  template <class F, int... kField>
-  [[gnu::always_inline]] static void visit_fields(typename V::Words words,
-                                                  F f,
-                                                  std::integer_sequence<int, kField...>) {
-    (f(size_t{kField}, V::template field<kBits, kField>(words)), ...);
-  }
-};
-
+/// A panel's format: kColumns columns a step. visit() calls f(column within the step, value) for
+/// the columns of the step that begins at `column`, in order, with vector `v` of the outputs.
 template <class V, ScalarType kType>
 struct DenseFormat {
-  static constexpr bool kQuantized = false;
   static constexpr size_t kColumns = 1;
-  static constexpr size_t kBytes = PackedMatrix::kPanel * size_of(kType);
+
+  explicit DenseFormat(const PackedMatrix&) {}
 
   template <class F>
-  [[gnu::always_inline]] static void visit(const std::byte* step, size_t half, F f) {
-    f(size_t{0}, V::load(step + half * (kBytes / 2), kType));
+  [[gnu::always_inline]] void visit(const std::byte* panel, size_t column, size_t v, F f) const {
+    const size_t at = column * PackedMatrix::kPanel + v * V::kLanes;
+    f(size_t{0}, V::load(panel + at * size_of(kType), kType));
   }
 };
 
 template <class V>
 struct DenseFormat<V, ScalarType::kBf16> {
-  static constexpr bool kQuantized = false;
   static constexpr size_t kColumns = 2;
-  static constexpr size_t kBytes = 64;
+
+  explicit DenseFormat(const PackedMatrix&) {}
 
   template <class F>
-  [[gnu::always_inline]] static void visit(const std::byte* step, size_t half, F f) {
-    const auto words = V::load_words(step + half * 32);
+  [[gnu::always_inline]] void visit(const std::byte* panel, size_t column, size_t v, F f) const {
+    const size_t at = column / 2 * PackedMatrix::kPanel + v * V::kLanes;
+    const auto words = V::load_words(panel + at * 4);
     f(size_t{0}, V::low_bf16(words));
     f(size_t{1}, V::high_bf16(words));
+  }
+};
+
+/// Quantized weights as numbers, code * scale + bias in one rounding: for checkpoints in float32,
+/// whose products are in float32 too.
+template <class V, int kBits>
+struct DequantizedFormat {
+  static constexpr size_t kColumns = 32 / kBits;
+
+  CodeLayout layout;
+
+  explicit DequantizedFormat(const PackedMatrix& w) : layout(code_layout(w)) {}
+
+  template <class F>
+  [[gnu::always_inline]] void visit(const std::byte* panel, size_t column, size_t v, F f) const {
+    const std::byte* group = panel + column / layout.group * layout.group_bytes();
+    const size_t in_group = column % layout.group;
+    const auto parameter = [&](size_t vector) __attribute__((always_inline)) {
+      return V::load(group + vector * V::kLanes * size_of(layout.type), layout.type);
+    };
+    const V scale = parameter(v), bias = parameter(PackedMatrix::kPanel / V::kLanes + v);
+    const auto words =
+        V::load_words(group + layout.header_bytes() + in_group / kColumns * 64 + v * V::kLanes * 4);
+    visit_codes(std::make_integer_sequence<int, kColumns>(),
+                [&](auto code) __attribute__((always_inline)) {
+                  constexpr int kShift = code() % 4 * 8 + code() / 4 * kBits;
+                  f(static_cast<size_t>(code()),
+                    V::fma(V::template field<kBits, kShift>(words), scale, bias));
+                });
+  }
+
+ private:
+  template <int... kCode, class F>
+  [[gnu::always_inline]] static void visit_codes(std::integer_sequence<int, kCode...>, F f) {
+    (f(std::integral_constant<int, kCode>()), ...);
   }
 };
 

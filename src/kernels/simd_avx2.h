@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "kernels/scalar_type.h"
 
@@ -14,6 +15,8 @@ namespace tandem::kernels {
 struct Avx2Vec {
   using Words = __m256i;
   static constexpr size_t kLanes = 8;
+  static constexpr int kTileRows = 6;
+  struct Ints;
 
   __m256 v;
 
@@ -66,18 +69,21 @@ struct Avx2Vec {
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
   }
 
+  [[gnu::always_inline]] void store_codes(int16_t* p) const {
+    const __m256i ints = _mm256_cvtps_epi32(v);
+    const __m128i packed =
+        _mm_packs_epi32(_mm256_castsi256_si128(ints), _mm256_extracti128_si256(ints, 1));
+    const __m128i order = _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_shuffle_epi8(packed, order));
+  }
+
   [[gnu::always_inline]] static Words load_words(const std::byte* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
-  template <int kBits, int kField>
+  template <int kBits, int kShift>
   [[gnu::always_inline]] static Avx2Vec field(Words w) {
-    constexpr int kShift = kBits * kField;
-    if constexpr (kShift + kBits == 32) {
-      return {_mm256_cvtepi32_ps(_mm256_srli_epi32(w, kShift))};
-    } else {
-      const __m256i mask = _mm256_set1_epi32(((1 << kBits) - 1) << kShift);
-      return {_mm256_cvtepi32_ps(_mm256_and_si256(w, mask))};
-    }
+    const __m256i mask = _mm256_set1_epi32((1 << kBits) - 1);
+    return {_mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(w, kShift), mask))};
   }
   [[gnu::always_inline]] static Avx2Vec low_bf16(Words w) {
     return {_mm256_castsi256_ps(_mm256_slli_epi32(w, 16))};
@@ -116,6 +122,40 @@ struct Avx2Vec {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lane);
   }
+};
+
+/// The same members as PortableVec::Ints (see there).
+struct Avx2Vec::Ints {
+  static constexpr int kTileRows = 4;
+
+  __m256i v;
+
+  [[gnu::always_inline]] static Ints zero() { return {_mm256_setzero_si256()}; }
+  [[gnu::always_inline]] static Ints pair(const int16_t* p) {
+    int32_t both;
+    std::memcpy(&both, p, sizeof(both));
+    return {_mm256_set1_epi32(both)};
+  }
+  [[gnu::always_inline]] static Ints load(const int16_t* p) {
+    return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))};
+  }
+  [[gnu::always_inline]] void store(int16_t* p) const {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v);
+  }
+  template <int kBits, int kPair>
+  [[gnu::always_inline]] static Ints codes(Words w) {
+    constexpr int kShift = kPair / 2 * kBits + kPair % 2 * 8;
+    const __m256i mask = _mm256_set1_epi16((1 << kBits) - 1);
+    if constexpr (kShift + kBits == 16) return {_mm256_srli_epi16(w, kShift)};
+    if constexpr (kShift == 0) return {_mm256_and_si256(w, mask)};
+    return {_mm256_and_si256(_mm256_srli_epi16(w, kShift), mask)};
+  }
+  [[gnu::always_inline]] static Ints dot(Ints sum, Ints a, Ints b) {
+    __m256i out = _mm256_add_epi32(sum.v, _mm256_madd_epi16(a.v, b.v));
+    asm volatile("" : "+x"(out));  // in this order, or the compiler spills sums for products
+    return {out};
+  }
+  [[gnu::always_inline]] Avx2Vec to_floats() const { return {_mm256_cvtepi32_ps(v)}; }
 };
 
 }  // namespace tandem::kernels

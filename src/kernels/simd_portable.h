@@ -14,8 +14,10 @@ namespace tandem::kernels {
 struct PortableVec {
   using Floats = float __attribute__((vector_size(32)));
   using Words = uint32_t __attribute__((vector_size(32)));
-  using Ints = int32_t __attribute__((vector_size(32)));
+  using Int32s = int32_t __attribute__((vector_size(32)));
   static constexpr size_t kLanes = 8;
+  static constexpr int kTileRows = 6;  // rows that a dense product holds in registers
+  struct Ints;                         // sums of a quantized product, one a lane
 
   Floats v;
 
@@ -77,7 +79,7 @@ struct PortableVec {
   }
   /// 2^x for an integral x in [-126, 127].
   [[gnu::always_inline]] PortableVec power_of_two() const {
-    const Ints exponent = __builtin_convertvector(v, Ints) + 127;
+    const Int32s exponent = __builtin_convertvector(v, Int32s) + 127;
     return {reinterpret_cast<Floats>(exponent << 23)};
   }
 
@@ -92,19 +94,22 @@ struct PortableVec {
     return most;
   }
 
+  /// Lanes that are integers below 2^15 in magnitude, in the order 0, 2, 1, 3 within each four.
+  [[gnu::always_inline]] void store_codes(int16_t* p) const {
+    for (size_t i = 0; i < kLanes; ++i) p[i] = static_cast<int16_t>(v[i / 4 * 4 + kOrder[i % 4]]);
+  }
+
   // Weights.
   [[gnu::always_inline]] static Words load_words(const std::byte* p) {
     Words out;
     std::memcpy(&out, p, sizeof(out));
     return out;
   }
-  /// Field kField of kBits in each word, times 2^(kBits * kField); the topmost field unscaled.
-  template <int kBits, int kField>
+  /// kBits bits of each word, from kShift on.
+  template <int kBits, int kShift>
   [[gnu::always_inline]] static PortableVec field(Words w) {
-    constexpr int kShift = kBits * kField;
-    constexpr uint32_t kMask = ((1u << kBits) - 1) << kShift;
-    const Words bits = kShift + kBits == 32 ? w >> kShift : w & kMask;
-    return {__builtin_convertvector(reinterpret_cast<Ints>(bits), Floats)};
+    const Words bits = (w >> kShift) & ((1u << kBits) - 1);
+    return {__builtin_convertvector(reinterpret_cast<Int32s>(bits), Floats)};
   }
   [[gnu::always_inline]] static PortableVec low_bf16(Words w) {
     return {reinterpret_cast<Floats>(w << 16)};
@@ -125,6 +130,47 @@ struct PortableVec {
       for (size_t j = 0; j < 8; ++j) out[i].v[j] = rows[j].v[i];
     }
     std::memcpy(rows, out, sizeof(out));
+  }
+
+ private:
+  static constexpr size_t kOrder[4] = {0, 2, 1, 3};
+};
+
+/// A 32-bit integer a lane, or two 16-bit ones of which a product adds both.
+struct PortableVec::Ints {
+  using Lanes = Int32s;
+  static constexpr int kTileRows = 4;  // rows that a product holds in registers
+
+  Lanes v;
+
+  [[gnu::always_inline]] static Ints zero() { return {Lanes{}}; }
+  /// The two codes at p in every lane.
+  [[gnu::always_inline]] static Ints pair(const int16_t* p) {
+    int32_t both;
+    std::memcpy(&both, p, sizeof(both));
+    return {Lanes{} + both};
+  }
+  /// Two codes a lane.
+  [[gnu::always_inline]] static Ints load(const int16_t* p) {
+    Ints out;
+    std::memcpy(&out.v, p, sizeof(out.v));
+    return out;
+  }
+  [[gnu::always_inline]] void store(int16_t* p) const { std::memcpy(p, &v, sizeof(v)); }
+  /// Pair kPair of a step's words (CodeLayout).
+  template <int kBits, int kPair>
+  [[gnu::always_inline]] static Ints codes(Words w) {
+    constexpr int kShift = kPair / 2 * kBits + kPair % 2 * 8;
+    constexpr uint32_t kMask = (1u << kBits) - 1;
+    return {reinterpret_cast<Lanes>((w >> kShift) & (kMask | kMask << 16))};
+  }
+  /// sum + both products of a lane; exact while it fits 32 bits.
+  [[gnu::always_inline]] static Ints dot(Ints sum, Ints a, Ints b) {
+    const Lanes low = ((a.v << 16) >> 16) * ((b.v << 16) >> 16);
+    return {sum.v + low + (a.v >> 16) * (b.v >> 16)};
+  }
+  [[gnu::always_inline]] PortableVec to_floats() const {
+    return {__builtin_convertvector(v, Floats)};
   }
 };
 

@@ -1,0 +1,55 @@
+// Compiled for CpuLevel::kAmx (levels.cmake); only called where the CPU has it.
+#include "kernels/kernel_table.h"
+
+#if defined(__AMX_INT8__)
+#include "kernels/amx_matmul_kernel.h"
+#include "kernels/matmul_kernel.h"
+
+namespace tandem::kernels {
+namespace {
+
+/// Fewer rows are done sooner without tiles.
+bool takes_tiles(const MatmulTask& task) { return task.takes_codes() && task.args.rows > 8; }
+
+void prepare_amx(
+    const MatmulTask& task, const float* x, size_t x_stride, size_t begin, size_t end) {
+  if (!takes_tiles(task)) return avx512_kernels().prepare(task, x, x_stride, begin, end);
+  const ByteRows rows(task);
+  quantize_rows<Avx512Vec>(
+      task, x, x_stride, begin, end,
+      [&](Avx512Vec code, size_t row, size_t column) { rows.store(code, row, column); });
+}
+
+void matmul_amx(const MatmulTask& task, size_t begin, size_t end, float* scratch) {
+  if (!takes_tiles(task)) return avx512_kernels().matmul(task, begin, end, scratch);
+  switch (task.w->stored_bits()) {
+    case 2:
+      return run_items<AmxKernel<2>>(task, begin, end, scratch);
+    case 4:
+      return run_items<AmxKernel<4>>(task, begin, end, scratch);
+    default:
+      return run_items<AmxKernel<8>>(task, begin, end, scratch);
+  }
+}
+
+}  // namespace
+
+const KernelTable& amx_kernels() {
+  static const KernelTable table = [] {
+    KernelTable out = avx512_kernels();
+    out.prepare = prepare_amx;
+    out.matmul = matmul_amx;
+    return out;
+  }();
+  return table;
+}
+
+}  // namespace tandem::kernels
+#else
+
+namespace tandem::kernels {
+
+const KernelTable& amx_kernels() { return avx512_kernels(); }
+
+}  // namespace tandem::kernels
+#endif
