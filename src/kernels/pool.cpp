@@ -1,19 +1,24 @@
 #include "kernels/pool.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <new>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "kernels/cores.h"
 
 namespace tandem::kernels {
 namespace {
 
-// Some 30 µs: longer than the gap between two kernels of a step, far shorter than an idle moment.
-constexpr int kSpins = 2000;
+// Longer than the gap between two kernels of a step, far shorter than an idle moment.
+constexpr std::chrono::microseconds kSpin{50};
+constexpr int kPausesPerLook = 32;  // at the clock
 
 void pause() {
 #if defined(__x86_64__)
@@ -30,10 +35,13 @@ void spin_then_sleep(std::atomic<int>& sleepers,
                      std::mutex& mutex,
                      std::condition_variable& wake,
                      Ready ready) {
-  for (int i = 0; i < kSpins; ++i) {
-    if (ready()) return;
-    pause();
-  }
+  const auto deadline = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < kPausesPerLook; ++i) {
+      if (ready()) return;
+      pause();
+    }
+  } while (std::chrono::steady_clock::now() < deadline);
   std::unique_lock lock(mutex);
   ++sleepers;
   wake.wait(lock, ready);
@@ -75,56 +83,135 @@ struct alignas(64) WorkerBuffer {
 }  // namespace
 
 struct WorkerPool::State {
-  State(size_t threads, CpuLevel cpu_level) : level(cpu_level), count_threads(threads) {}
+  State(size_t threads, CpuLevel cpu_level, std::vector<uint32_t> core_list)
+      : level(cpu_level), count_threads(threads), cores(std::move(core_list)) {}
+
+  /// The loop in progress. Changes only while every share is used up, and a chunk is claimed from
+  /// the word that was read before this: so it is a chunk of this loop.
+  struct Loop {
+    std::atomic<size_t> count{0};
+    std::atomic<Body> body{nullptr};
+    std::atomic<void*> context{nullptr};
+  };
+
+  /// What is left of a worker's share: the loop's number above, the next index below, kUsedUp when
+  /// there is none.
+  struct alignas(64) Share {
+    std::atomic<uint64_t> next{kUsedUp};
+  };
+  static constexpr uint64_t kUsedUp = UINT32_MAX;
+
+  /// Indices of a chunk.
+  struct Cut {
+    size_t chunk = 1;
+    size_t share = 0;  // of each worker, of which the last ones may be shorter
+
+    Cut(size_t count, size_t threads) {
+      chunk = (count + threads * kChunks - 1) / (threads * kChunks);
+      share = (count + threads - 1) / threads;
+      if (count < kQuantum * kChunks * threads) return;
+      chunk = (chunk + kQuantum - 1) / kQuantum * kQuantum;
+      share = (share + kQuantum - 1) / kQuantum * kQuantum;
+    }
+    size_t begin(size_t worker, size_t count) const { return std::min(count, share * worker); }
+  };
 
   void work(size_t worker) {
+    pin(worker);
     for (uint32_t seen = 0;;) {
-      spin_then_sleep(sleepers, mutex, wake, [&] { return loop.load() != seen; });
-      seen = loop.load();
+      spin_then_sleep(sleepers, mutex, wake, [&] { return published.load() != seen; });
+      seen = published.load();
       if (stop.load()) return;
-      run_share(worker);
-      if (pending.fetch_sub(1) == 1) wake_sleepers(waiting, done_mutex, done);
+      finish(help(worker));
     }
   }
 
-  void run_share(size_t worker) {
-    const size_t n = count_threads;
-    const size_t begin = (count * worker + n - 1) / n;
-    const size_t end = (count * (worker + 1) + n - 1) / n;
-    if (begin < end) body(context, begin, end, worker);
+  /// Runs chunks until none is left to begin; returns the number of indices done.
+  size_t help(size_t worker) {
+    size_t done = 0;
+    for (size_t i = 0; i < count_threads; ++i) {
+      const size_t owner = worker + i < count_threads ? worker + i : worker + i - count_threads;
+      while (const size_t size = run_chunk(owner, worker)) done += size;
+    }
+    return done;
+  }
+
+  /// A chunk of the owner's share: its size, or 0 when there was none.
+  size_t run_chunk(size_t owner, size_t worker) {
+    std::atomic<uint64_t>& next = shares[owner].next;
+    uint64_t word = next.load(std::memory_order_acquire);
+    while (true) {
+      const size_t count = loop.count.load(std::memory_order_relaxed);
+      const Body body = loop.body.load(std::memory_order_relaxed);
+      void* const context = loop.context.load(std::memory_order_relaxed);
+      const Cut cut(count, count_threads);
+      const size_t begin = word & kUsedUp;
+      const size_t share_end = cut.begin(owner + 1, count);
+      if (begin >= share_end) return 0;
+      const size_t end = std::min(begin + cut.chunk, share_end);
+      const uint64_t after = (word & ~kUsedUp) | (end == share_end ? kUsedUp : end);
+      if (!next.compare_exchange_weak(word, after, std::memory_order_acq_rel,
+                                      std::memory_order_acquire))
+        continue;
+      body(context, begin, end, worker);
+      return end - begin;
+    }
+  }
+
+  void finish(size_t done) {
+    if (done > 0 && left.fetch_sub(done) == done) wake_sleepers(waiting, done_mutex, all_done);
+  }
+
+  void begin(size_t count, Body body, void* context) {
+    loop.count.store(count, std::memory_order_relaxed);
+    loop.body.store(body, std::memory_order_relaxed);
+    loop.context.store(context, std::memory_order_relaxed);
+    left.store(count);
+    const Cut cut(count, count_threads);
+    const uint32_t number = published.load() + 1;
+    for (size_t w = 0; w < count_threads; ++w) {
+      const size_t first = cut.begin(w, count);
+      shares[w].next.store(uint64_t{number} << 32 | (first == count ? kUsedUp : first),
+                           std::memory_order_release);
+    }
+    publish();
   }
 
   void publish() {
-    loop.fetch_add(1);
+    published.fetch_add(1);
     wake_sleepers(sleepers, mutex, wake);
+  }
+
+  void pin(size_t worker) const {
+    if (!cores.empty()) stay_on_core(cores[worker % cores.size()]);
   }
 
   const CpuLevel level;
   const size_t count_threads;
+  const std::vector<uint32_t> cores;
+  bool is_caller_pinned = false;
   std::vector<WorkerBuffer> buffers{count_threads};
   Buffer shared;
 
-  // The loop in progress: written before `loop` changes, read after.
-  size_t count = 0;
-  Body body = nullptr;
-  void* context = nullptr;
+  Loop loop;
+  std::vector<Share> shares{count_threads};
 
-  alignas(64) std::atomic<uint32_t> loop{0};  // number of loops published
+  alignas(64) std::atomic<uint32_t> published{0};  // number of loops
   std::atomic<bool> stop{false};
   std::atomic<int> sleepers{0};
   std::mutex mutex;
   std::condition_variable wake;
 
-  alignas(64) std::atomic<size_t> pending{0};  // workers that have not finished the loop
+  alignas(64) std::atomic<size_t> left{0};  // indices that are not done
   std::atomic<int> waiting{0};
   std::mutex done_mutex;
-  std::condition_variable done;
+  std::condition_variable all_done;
 
   std::vector<std::thread> workers;
 };
 
-WorkerPool::WorkerPool(size_t threads, CpuLevel level)
-    : state_(std::make_unique<State>(threads, level)) {
+WorkerPool::WorkerPool(size_t threads, CpuLevel level, std::vector<uint32_t> cores)
+    : state_(std::make_unique<State>(threads, level, std::move(cores))) {
   TANDEM_CHECK(threads >= 1, "a pool needs the caller's thread at least");
   TANDEM_CHECK(level <= detect_cpu_level(), "this machine cannot run {} kernels", name(level));
   for (size_t worker = 1; worker < threads; ++worker) {
@@ -144,14 +231,12 @@ CpuLevel WorkerPool::level() const { return state_->level; }
 void WorkerPool::run(size_t count, Body body, void* context) {
   State& s = *state_;
   if (count == 0) return;
+  if (!std::exchange(s.is_caller_pinned, true)) s.pin(0);
   if (s.count_threads == 1 || count == 1) return body(context, 0, count, 0);
-  s.count = count;
-  s.body = body;
-  s.context = context;
-  s.pending = s.count_threads - 1;
-  s.publish();
-  s.run_share(0);
-  spin_then_sleep(s.waiting, s.done_mutex, s.done, [&] { return s.pending.load() == 0; });
+  TANDEM_CHECK(count <= UINT32_MAX, "a loop of {} is too long", count);
+  s.begin(count, body, context);
+  s.finish(s.help(0));
+  spin_then_sleep(s.waiting, s.done_mutex, s.all_done, [&] { return s.left.load() == 0; });
 }
 
 float* WorkerPool::scratch(size_t worker, size_t floats) {
