@@ -23,4 +23,15 @@ struct RmsNormArgs {
 
 void rms_norm(WorkerPool& pool, const RmsNormArgs& args);
 
+/// What is added to x before the norm, and where the sum goes: [rows, width] each.
+struct AddendArgs {
+  const float* y = nullptr;
+  size_t y_stride = 0;   // floats from row to row; 0 means width
+  float* sum = nullptr;  // may be x where the strides are equal, or y; rows one after the other
+};
+
+/// sum = x + y, and out its norm: rms_norm of args whose x is the sum, row by row. Same bits as one
+/// after the other.
+void add_rms_norm(WorkerPool& pool, const RmsNormArgs& args, const AddendArgs& addend);
+
 }  // namespace tandem::kernels

@@ -82,6 +82,30 @@ TEST_CASE("rms norm: close to doubles, with strides and offsets, equal bits per 
   });
 }
 
+TEST_CASE("rms norm of a sum: the bits of a sum and then a norm") {
+  for_many_shapes(100, [](WorkerPool& one, WorkerPool& two, TestRandom& random) {
+    const size_t rows = random_rows(random), width = random.size(1, 300);
+    const size_t stride = width + random.size(0, 3);
+    const std::vector<float> x = random.normals(rows * stride), y = random.normals(rows * stride);
+    const std::vector<float> weight = random.normals(width);
+    std::vector<float> sum(rows * width), out(rows * width), want_sum(rows * width), want = out;
+    for (size_t i = 0; i < rows * width; ++i) {
+      const size_t at = i / width * stride + i % width;
+      want_sum[i] = x[at] + y[at];
+    }
+    RmsNormArgs args{.rows = rows, .width = width, .weight = weight.data()};
+    args.x = want_sum.data();
+    args.out = want.data();
+    rms_norm(one, args);
+    args.x = x.data();
+    args.x_stride = stride;
+    args.out = out.data();
+    add_rms_norm(two, args, {.y = y.data(), .y_stride = stride, .sum = sum.data()});
+    REQUIRE(same_bits(sum, want_sum));
+    REQUIRE(same_bits(out, want));
+  });
+}
+
 TEST_CASE("rope: rotates whole or partial heads in both pairings as complex numbers") {
   for_many_shapes(500, [](WorkerPool& one, WorkerPool& two, TestRandom& random) {
     const size_t tokens = random_rows(random), heads = random.size(1, 9);

@@ -72,7 +72,7 @@ array Decoder::run_layers(array x, kv::Cache& cache, const tensor::Step& step) c
 }
 
 array Decoder::logits(const array& x, const tensor::Step& step) const {
-  const array last = (*norm_)(tensor::take_rows(context_, x, step.outputs()));
+  const array last = (*norm_)(tensor::take_outputs(context_, x, step));
   const tensor::Embedding& head = head_ ? *head_ : *embedding_;
   const bool is_split = context_.collective != nullptr;
   const array part = part_.vocab.empty() ? tensor::zeros_after(context_, last, 0)

@@ -93,9 +93,11 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(
                             .device = options.device,
                             .dtype = options.dtype,
                             .threads = options.threads,
+                            .cores = options.cores,
                             .page_tokens = options.page_tokens,
                             .pages = *pages,
-                            .before_layers = options.before_layers});
+                            .before_layers = options.before_layers,
+                            .kernel_time = options.kernel_time});
   if (!stage) return stage.error();
   return std::unique_ptr<ModelRunner>(new ModelRunner(std::move(options), std::move(parts).value(),
                                                       std::move(stage).value(), *pages));
@@ -186,8 +188,7 @@ Status ModelRunner::finish(Issued& step) {
 
 Status ModelRunner::run(const plan::StepPlan& plan) {
   const auto [from, to] = copies_of(plan);
-  const tensor::Step step = make_step(plan, options_.page_tokens, wanted());
-  return stage_->run(step, from, to);
+  return stage_->run(make_step(plan, options_.page_tokens, wanted()), from, to);
 }
 
 Status ModelRunner::launch(Issued& step) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -21,6 +22,7 @@ struct ModelOptions {
   tensor::mx::Device device = tensor::best_device();  // of the plain path; the fast one: CPU
   tensor::mx::Dtype dtype = tensor::mx::float32;      // of activations on the plain path
   uint32_t threads = 1;
+  std::vector<uint32_t> cores = {};  // of the threads; empty: any
 
   topology::Split split = topology::Split::kTensor;
   uint32_t rank = 0;
@@ -40,6 +42,7 @@ struct ModelOptions {
   bool all_logits = false;
   /// See StageOptions.
   std::function<void()> before_layers = {};
+  std::chrono::nanoseconds* kernel_time = nullptr;
 };
 
 /// The local Runner of every rank. A lone rank on the plain path hands a step to the device in

@@ -7,6 +7,7 @@
 #include "model/random_checkpoint_test.h"
 #include "runner/plans_test.h"
 #include "runner/warm_up.h"
+#include "tensor/evaluator.h"
 
 namespace tandem::runner {
 namespace {
@@ -287,6 +288,44 @@ TEST_CASE("a tensor that the model does not use, or lacks, is named") {
   const auto without = ModelRunner::load(lacking, {.pages = 8});
   REQUIRE_FALSE(without.has_value());
   CHECK(without.error().message.find("layers.1.mlp.up_proj.weight") != std::string::npos);
+}
+
+TEST_CASE("a step of the fast path holds no operation of MLX's own") {
+  for (const RandomOptions& o :
+       {RandomOptions{}, RandomOptions{.has_tied_head = false, .has_biases = true, .bits = 4},
+        RandomOptions{.model_type = "qwen2", .has_biases = true},
+        RandomOptions{.model_type = "qwen3", .bits = 8},
+        RandomOptions{.model_type = "mistral", .window = 5}}) {
+    CAPTURE(o.model_type);
+    const auto runner = load(o, tensor::Path::kFast);
+    const uint64_t before = tensor::stock_nodes();
+    for (const auto& plan : chunked_plans(random_tokens(100, o.vocab, 1), 7, 96, 4))
+      run(*runner, plan);
+    CHECK(tensor::stock_nodes() == before);
+  }
+}
+
+TEST_CASE("steps of a known shape run from a tape; their logits are those of the first time") {
+  const RandomOptions o{.bits = 4};
+  std::chrono::nanoseconds in_kernels{0};
+  auto runner =
+      ModelRunner::load(std::make_shared<RandomCheckpoint>(o),
+                        {.threads = 2, .page_tokens = 4, .pages = 96, .kernel_time = &in_kernels});
+  REQUIRE(runner.has_value());
+  const Tokens tokens = random_tokens(90, o.vocab, 3);
+  std::vector<Logits> first;
+  for (uint32_t epoch = 0; epoch < 3; ++epoch) {
+    REQUIRE((*runner)->reset(epoch).has_value());
+    size_t at = 0;
+    for (plan::StepPlan plan : chunked_plans(tokens, epoch == 2 ? 1 : 5, 96, 4)) {
+      plan.epoch = epoch;
+      const Logits logits = run(**runner, plan);
+      at += plan.rows[0].tokens.size();
+      if (epoch == 0) first.push_back(logits);
+      if (at % 5 == 0) CHECK(logits == first[at / 5 - 1]);
+    }
+    if (epoch == 0) CHECK(in_kernels.count() > 0);  // all steps but the first
+  }
 }
 
 }  // namespace

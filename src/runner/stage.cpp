@@ -26,7 +26,8 @@ tensor::Context make_context(const topology::Part& part, const StageOptions& o) 
       .path = o.path, .dtype = o.dtype, .workers = nullptr, .collective = nullptr};
   if (context.is_fast()) {
     context.dtype = mx::float32;
-    context.workers = std::make_shared<kernels::WorkerPool>(std::max(o.threads, 1U));
+    context.workers = std::make_shared<kernels::WorkerPool>(std::max(o.threads, 1U),
+                                                            kernels::detect_cpu_level(), o.cores);
   }
   if (part.split == topology::Split::kTensor && part.ranks > 1)
     context.collective = std::make_shared<tensor::Collective>(part.rank, part.ranks);
@@ -63,7 +64,8 @@ Stage::Stage(std::unique_ptr<model::Decoder> decoder,
       context_(std::move(context)),
       device_(device_of(o)),
       part_(part),
-      before_layers_(o.before_layers) {
+      before_layers_(o.before_layers),
+      kernel_time_(o.kernel_time) {
   const tensor::PoolShape shape = {.pages = o.pages,
                                    .page_tokens = o.page_tokens,
                                    .kv_heads = part.kv_heads.size(),
@@ -77,6 +79,7 @@ void Stage::set_transport(comm::Transport* transport) {
 }
 
 void Stage::set_group(std::optional<mx::distributed::Group> group) {
+  programs_.clear();  // other nodes now
   if (context_.collective) context_.collective->set_group(std::move(group));
 }
 
@@ -90,17 +93,21 @@ uint64_t Stage::cache_bytes() const {
          kv::Cache::page_bytes(part_.layers.size(), cache_->shape(), context_.dtype);
 }
 
-Status Stage::run(const tensor::Step& step,
-                  std::span<const uint32_t> from,
-                  std::span<const uint32_t> to) {
-  logits_.clear();
+Status Stage::run(tensor::Step step, std::span<const uint32_t> from, std::span<const uint32_t> to) {
+  logits_ = {};
+  computed_.reset();
   try {
     tensor::use_device(device_);
     cache_->copy(from, to);
-    if (step.tokens() > 0)
-      run_rows(step);
-    else
+    if (!from.empty() || step.tokens() == 0)
       for (const array& order : cache_->orders()) finish(order);
+    if (step.tokens() == 0) return {};
+    receive(step);
+    if (before_layers_) before_layers_();
+    if (context_.is_fast())
+      run_program(std::move(step));
+    else
+      run_rows(step);
     return {};
   } catch (const tensor::CommFailure& failure) {
     return failure.error();
@@ -145,12 +152,12 @@ void Stage::build(Launch& out,
     out.last = {out.drawn->ids, out.drawn->next};
   }
   if (to_host.empty()) return;
-  out.logits = draws.empty() ? logits : tensor::take_rows(context_, logits, to_host);
+  out.logits = draws.empty() ? logits : tensor::take_rows(logits, to_host);
   out.last.push_back(*out.logits);
 }
 
 Status Stage::land(Launch& launch) {
-  logits_.clear();
+  logits_ = {};
   drawn_.clear();
   try {
     tensor::use_device(device_);
@@ -165,29 +172,66 @@ Status Stage::land(Launch& launch) {
   }
 }
 
-void Stage::run_rows(const tensor::Step& step) {
-  const array x = input(step);
-  if (before_layers_) before_layers_();
-  const array hidden = decoder_->run_layers(x, *cache_, step);
-  if (!part_.has_head) {
-    const array out = mx::astype(hidden, mx::float32);
-    finish(out);
-    return send(out);
+void Stage::run_program(tensor::Step step) {
+  const bool has_logits = !step.outputs().empty();
+  Program* program = programs_.find(step);
+  if (program == nullptr) return deliver(record(std::move(step)), has_logits);
+  if (kernel_time_ != nullptr)
+    *kernel_time_ += program->tape.replay_timed();
+  else
+    program->tape.replay();
+  deliver(program->result, has_logits);
+}
+
+/// Runs the step from its graph, and keeps the calls where it is worth it.
+std::span<const float> Stage::record(tensor::Step step) {
+  auto program = std::make_unique<Program>(std::move(step));
+  {
+    const tensor::StepMemory::Scope scope(memory_);
+    computed_ = root(input(program->step), program->step);
+    tensor::run_graph(*computed_, &program->tape);
   }
-  if (step.outputs().empty()) return finish(hidden);
-  const array logits = decoder_->logits(hidden, step);
-  finish(logits);
-  if (part_.rank == 0) keep_logits(logits);
+  const std::span<const float> result(computed_->data<float>(), computed_->size());
+  if (!program->tape.is_whole() || !Programs::wants(program->step)) return result;
+  computed_.reset();  // its memory stays, and is the next program's too
+  program->result = result;
+  programs_.keep(std::move(program));
+  return result;
+}
+
+void Stage::run_rows(const tensor::Step& step) {
+  computed_ = root(input(step), step);
+  finish(*computed_);
+  const bool has_logits = !step.outputs().empty();
+  const bool is_wanted = !part_.has_head || (part_.rank == 0 && has_logits);
+  if (is_wanted) deliver({tensor::on_host<float>(*computed_), computed_->size()}, has_logits);
+}
+
+/// What the next stage or the sampler needs, or what makes the step happen.
+array Stage::root(const array& x, const tensor::Step& step) {
+  const array hidden = decoder_->run_layers(x, *cache_, step);
+  if (!part_.has_head) return mx::astype(hidden, mx::float32);
+  return step.outputs().empty() ? hidden : decoder_->logits(hidden, step);
 }
 
 array Stage::input(const tensor::Step& step) {
   if (part_.has_embedding) return decoder_->embed(step);
-  if (transport_ == nullptr)
-    throw tensor::CommFailure({ErrorCode::kPeerLost, "no transport: the epoch has not begun"});
   const mx::Shape shape = {static_cast<int>(step.tokens()), static_cast<int>(config().hidden)};
-  std::vector<float> received(step.tokens() * config().hidden);
-  check(transport_->recv(std::as_writable_bytes(std::span(received)), part_.rank + 1));
-  return mx::astype(tensor::from_host(received, shape), context_.dtype);
+  if (!context_.is_fast()) return mx::astype(tensor::from_host(received_, shape), context_.dtype);
+  return tensor::cpu_op("Received", shape, mx::float32, {},
+                        [this](const auto&, auto& out) -> tensor::CpuCall {
+                          tensor::allocate(out[0]);
+                          return [this, to = out[0].template data<float>()] {
+                            std::copy(received_.begin(), received_.end(), to);
+                          };
+                        });
+}
+
+/// From the stage before, where there is one.
+void Stage::receive(const tensor::Step& step) {
+  if (part_.has_embedding) return;
+  received_.resize(step.tokens() * config().hidden);
+  check(transport().recv(std::as_writable_bytes(std::span(received_)), part_.rank + 1));
 }
 
 /// Evaluates everything that the step has built: the root, and what the next step's pools wait for.
@@ -201,16 +245,21 @@ void Stage::finish(const array& root) {
   mx::eval(std::move(all));
 }
 
-void Stage::send(const array& hidden) {
+comm::Transport& Stage::transport() const {
   if (transport_ == nullptr)
     throw tensor::CommFailure({ErrorCode::kPeerLost, "no transport: the epoch has not begun"});
-  const std::span values(tensor::on_host<float>(hidden), hidden.size());
-  check(transport_->send(std::as_bytes(values), part_.rank - 1));
+  return *transport_;
+}
+
+/// To the next stage, or to who samples.
+void Stage::deliver(std::span<const float> result, bool has_logits) {
+  if (!part_.has_head) return check(transport().send(std::as_bytes(result), part_.rank - 1));
+  if (part_.rank == 0 && has_logits) logits_ = result;
 }
 
 void Stage::keep_logits(const array& logits) {
-  const float* values = tensor::on_host<float>(logits);
-  logits_.assign(values, values + logits.size());
+  computed_ = logits;
+  logits_ = {tensor::on_host<float>(logits), logits.size()};
 }
 
 }  // namespace tandem::runner

@@ -2,6 +2,7 @@
 // inputs to what the next rank or the sampler needs.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "comm/transport.h"
 #include "model/decoder.h"
 #include "runner/draw.h"
+#include "runner/programs.h"
 #include "tensor/device.h"
 
 namespace tandem::runner {
@@ -22,10 +24,13 @@ struct StageOptions {
   tensor::mx::Device device = tensor::best_device();
   tensor::mx::Dtype dtype = tensor::mx::float32;  // of activations, keys and values; kFast: float32
   uint32_t threads = 1;                           // of the fast path
+  std::vector<uint32_t> cores = {};               // of its threads; empty: any, see WorkerPool
   uint32_t page_tokens = 32;
   uint32_t pages = 64;
   /// Called in each step when its input is there, before its layers run; tests delay a stage here.
   std::function<void()> before_layers = {};
+  /// The fast path adds to it the time that steps of a known shape spend inside kernels.
+  std::chrono::nanoseconds* kernel_time = nullptr;
 };
 
 /// A step that the device was given, and what it will give back.
@@ -54,11 +59,10 @@ class Stage {
   void reset();
 
   /// Copies pages, then runs the rows. A pipeline stage receives its input from the stage before
-  /// and sends its output to the one after. Errors: kPeerLost, kDeadline, kCorrupt from the
-  /// transport; kInternal from MLX.
-  Status run(const tensor::Step& step,
-             std::span<const uint32_t> from,
-             std::span<const uint32_t> to);
+  /// and sends its output to the one after. On the fast path a step's calls are recorded and run
+  /// again for small steps of the same shape (programs.h). Errors: kPeerLost, kDeadline, kCorrupt
+  /// from the transport; kInternal from MLX.
+  Status run(tensor::Step step, std::span<const uint32_t> from, std::span<const uint32_t> to);
 
   /// A step as run() has it, for a rank alone on the plain path: builds its graph, hands it to the
   /// device and returns while that works (MLX's CPU blocks for most of it). Of the tokens that want
@@ -73,7 +77,7 @@ class Stage {
   /// of their launches. Errors: kInternal from MLX, also of an earlier step.
   Status land(Launch& launch);
 
-  /// Of the last run on rank 0: [tokens that wanted logits, vocab].
+  /// Of the last run on rank 0: [tokens that wanted logits, vocab]. Valid until the next.
   std::span<const float> logits() const { return logits_; }
   /// Of the last landing, in the order of its `draws`.
   std::span<const int32_t> drawn() const { return drawn_; }
@@ -89,10 +93,15 @@ class Stage {
         const StageOptions& o);
 
   void run_rows(const tensor::Step& step);
+  void run_program(tensor::Step step);
+  std::span<const float> record(tensor::Step step);
+  tensor::array root(const tensor::array& x, const tensor::Step& step);
   void build(Launch& out, const std::vector<uint32_t>& to_host, const std::vector<DrawRow>& draws);
   tensor::array input(const tensor::Step& step);
+  void receive(const tensor::Step& step);
   void finish(const tensor::array& root);
-  void send(const tensor::array& hidden);
+  void deliver(std::span<const float> result, bool has_logits);
+  comm::Transport& transport() const;
   void keep_logits(const tensor::array& logits);
 
   std::unique_ptr<model::Decoder> decoder_;
@@ -102,7 +111,14 @@ class Stage {
   std::unique_ptr<kv::Cache> cache_;
   std::function<void()> before_layers_;
   comm::Transport* transport_ = nullptr;
-  std::vector<float> logits_;
+
+  tensor::StepMemory memory_;  // of programs, and of larger steps on the fast path
+  Programs programs_;
+  std::chrono::nanoseconds* kernel_time_;
+
+  std::vector<float> received_;            // from the stage before
+  std::optional<tensor::array> computed_;  // holds a result that is not a program's
+  std::span<const float> logits_;
   std::vector<int32_t> drawn_;
 };
 

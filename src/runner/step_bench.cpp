@@ -1,5 +1,5 @@
 // Times prefill and decode of a model on one rank: step_bench MODEL [threads] [prompt tokens]
-// [decoded tokens] [fast|plain|plain-serial].
+// [decoded tokens] [fast|plain|plain-serial] [host]; host: also the time outside kernels.
 #include <chrono>
 #include <cstdlib>
 #include <string_view>
@@ -10,6 +10,8 @@ namespace {
 
 using namespace tandem;
 using Seconds = std::chrono::duration<double>;
+
+std::chrono::nanoseconds in_kernels{0};  // measuring costs some 10 us a step
 
 /// Keeps as many steps in flight as the runner allows.
 double timed(runner::ModelRunner& runner, const std::vector<plan::StepPlan>& plans) {
@@ -48,7 +50,14 @@ void run(runner::ModelRunner& runner, size_t prompt, size_t decoded) {
     (is_prefill ? prefill : decode).push_back(std::move(plan));
   }
   report("prefill", static_cast<double>(prompt), timed(runner, prefill));
-  report("decode", static_cast<double>(decoded), timed(runner, decode));
+  const auto before = in_kernels;
+  const double seconds = timed(runner, decode);
+  report("decode", static_cast<double>(decoded), seconds);
+  const double inside = Seconds(in_kernels - before).count();
+  if (inside == 0) return;
+  const auto steps = static_cast<double>(decoded);
+  fmt::print("a decode step: {:.0f} us, {:.0f} of them outside kernels\n", seconds / steps * 1e6,
+             (seconds - inside) / steps * 1e6);
 }
 
 }  // namespace
@@ -60,12 +69,14 @@ int main(int argc, char** argv) {
   const auto checkpoint = format::open_checkpoint(argc > 1 ? argv[1] : "");
   if (!checkpoint) return fmt::print("{}\n", checkpoint.error().message), 1;
   const std::string_view path = argc > 5 ? argv[5] : "fast";
+  const bool is_timed = argc > 6 && std::string_view(argv[6]) == "host";
   const auto begin = std::chrono::steady_clock::now();
   auto runner = runner::ModelRunner::load(
       *checkpoint, {.path = path == "fast" ? tensor::Path::kFast : tensor::Path::kPlain,
                     .threads = static_cast<uint32_t>(number(2, 2)),
                     .memory_limit = uint64_t{4} << 30,
-                    .overlap = path != "plain-serial"});
+                    .overlap = path != "plain-serial",
+                    .kernel_time = is_timed ? &in_kernels : nullptr});
   if (!runner) return fmt::print("{}\n", runner.error().message), 1;
   fmt::print("loaded in {:.3f} s, {} MB of weights, {} pages\n",
              Seconds(std::chrono::steady_clock::now() - begin).count(),

@@ -26,14 +26,14 @@ void put_columns(
     std::memcpy(matrix + r * stride + at, part + r * width, width * sizeof(float));
 }
 
+/// Fills `to` [rows, all columns] from this rank's part and the others'.
 void receive_columns(comm::Transport& transport,
                      const std::vector<topology::Range>& columns,
-                     const array& own,
-                     array& out) {
-  const auto rows = static_cast<size_t>(out.shape(0));
-  const auto stride = static_cast<size_t>(out.shape(1));
-  float* to = to_write<float>(out);
-  put_columns(to, stride, columns[0].begin, on_host<float>(own), rows, columns[0].size());
+                     const float* own,
+                     size_t rows,
+                     float* to) {
+  const size_t stride = columns.back().end;
+  put_columns(to, stride, columns[0].begin, own, rows, columns[0].size());
   std::vector<float> part;
   for (uint32_t r = 1; r < columns.size(); ++r) {
     part.resize(rows * columns[r].size());
@@ -60,29 +60,39 @@ comm::Transport& Collective::transport() const {
 array Collective::all_sum(const array& x) const {
   if (group_) return mx::distributed::all_sum(x, group_);
   const array in = mx::default_device() == mx::Device::cpu ? x : mx::contiguous(x);
-  return cpu_op("AllSum", in.shape(), in.dtype(), {in}, [this](const auto& inputs, auto& outputs) {
+  const auto bind = [this](const std::vector<array>& inputs,
+                           std::vector<array>& outputs) -> CpuCall {
     const array& from = inputs[0];
     if (!from.flags().row_contiguous)
       throw std::invalid_argument("[all_sum] expected a contiguous array");
     allocate(outputs[0]);
-    auto* data = to_write<std::byte>(outputs[0]);
-    std::memcpy(data, on_host<std::byte>(from), from.nbytes());
-    check(transport().all_sum(data, from.size(), comm_dtype(from.dtype())));
-  });
+    return [this, from = on_host<std::byte>(from), data = to_write<std::byte>(outputs[0]),
+            bytes = from.nbytes(), size = from.size(), dtype = from.dtype()] {
+      std::memcpy(data, from, bytes);
+      check(transport().all_sum(data, size, comm_dtype(dtype)));
+    };
+  };
+  return cpu_op("AllSum", in.shape(), in.dtype(), {in}, bind);
 }
 
 array Collective::gather_columns(const array& x,
                                  const std::vector<topology::Range>& columns) const {
   if (group_) return gather_by_group(x, columns);
   const int width = rank_ == 0 ? static_cast<int>(columns.back().end) : 0;
-  return cpu_op("GatherColumns", {x.shape(0), width}, mx::float32, {x},
-                [this, columns](const auto& inputs, auto& outputs) {
-                  allocate(outputs[0]);
-                  if (rank_ == 0)
-                    return receive_columns(transport(), columns, inputs[0], outputs[0]);
-                  const std::span part(on_host<float>(inputs[0]), inputs[0].size());
-                  if (!part.empty()) check(transport().send(std::as_bytes(part), 0));
-                });
+  const auto bind = [this, columns = columns](const std::vector<array>& inputs,
+                                              std::vector<array>& outputs) -> CpuCall {
+    allocate(outputs[0]);
+    const std::span own(on_host<float>(inputs[0]), inputs[0].size());
+    if (rank_ != 0)
+      return [this, own] {
+        if (!own.empty()) check(transport().send(std::as_bytes(own), 0));
+      };
+    return [this, columns, own, rows = static_cast<size_t>(inputs[0].shape(0)),
+            to = to_write<float>(outputs[0])] {
+      receive_columns(transport(), columns, own.data(), rows, to);
+    };
+  };
+  return cpu_op("GatherColumns", {x.shape(0), width}, mx::float32, {x}, bind);
 }
 
 /// Some backends gather equal parts only, and have no send: parts are padded to the widest.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tensor/host.h"
+#include "tensor/step_memory.h"
 
 namespace tandem::tensor {
 
@@ -24,7 +25,7 @@ void CpuOp::eval_cpu(const std::vector<array>& inputs, std::vector<array>& outpu
   for (array& out : outputs) allocate(out);
   mx::cpu::get_command_encoder(stream()).dispatch(
       [function = function_, in = borrowed(inputs), out = borrowed(outputs)]() mutable {
-        (*function)(in, out);
+        if (CpuCall call = (*function)(in, out)) call();
       });
 }
 
@@ -53,6 +54,7 @@ std::vector<array> cpu_ops(const char* name,
 
 void allocate(array& out) {
   if (out.data_shared_ptr()) return;
+  if (StepMemory* memory = StepMemory::current()) return memory->give(out);
   out.set_data(mx::allocator::malloc(out.nbytes()));
   out.data<std::byte>();  // moves memory that was a device's to where the host writes
   settle_copies();

@@ -8,15 +8,20 @@
 #include <memory>
 #include <vector>
 
+#include "tensor/cpu_call.h"
+
 namespace tandem::tensor {
 
 namespace mx = mlx::core;
 using mx::array;
 
-/// Computes outputs from inputs that are available. It gives every output its data by allocate(),
-/// or by view_columns() or share() of a buffer that nobody else reads later.
+/// Gives every output its data, by allocate(), or by view_columns() or share() of a buffer that
+/// nobody else reads later, and returns the call that computes them from inputs that are available.
+/// The call binds addresses, not arrays, and can be repeated (tape.h); what changes from step to
+/// step it looks up in the Step. An empty call: the function computed at once and cannot be
+/// repeated.
 using CpuFunction =
-    std::function<void(const std::vector<array>& inputs, std::vector<array>& outputs)>;
+    std::function<CpuCall(const std::vector<array>& inputs, std::vector<array>& outputs)>;
 
 /// A node that runs a CpuFunction. Our evaluator (evaluator.h) calls it on its own thread; under
 /// mx::eval it runs in the stream's thread, with outputs allocated beforehand.
@@ -27,8 +32,8 @@ class CpuOp final : public mx::Primitive {
         name_(name),
         function_(std::make_shared<const CpuFunction>(std::move(function))) {}
 
-  void run(const std::vector<array>& inputs, std::vector<array>& outputs) const {
-    (*function_)(inputs, outputs);
+  CpuCall bind(const std::vector<array>& inputs, std::vector<array>& outputs) const {
+    return (*function_)(inputs, outputs);
   }
 
   void eval_cpu(const std::vector<array>& inputs, std::vector<array>& outputs) override;
@@ -39,6 +44,20 @@ class CpuOp final : public mx::Primitive {
   const char* name_;
   std::shared_ptr<const CpuFunction> function_;  // shared: with tasks, which outlive the node
 };
+
+/// A function of inputs and outputs as a CpuFunction, whether it returns a call or computes at
+/// once.
+template <class F>
+CpuFunction cpu_function(F function) {
+  using Result = std::invoke_result_t<F&, const std::vector<array>&, std::vector<array>&>;
+  if constexpr (std::is_void_v<Result>)
+    return [function = std::move(function)](const auto& inputs, auto& outputs) {
+      function(inputs, outputs);
+      return CpuCall();
+    };
+  else
+    return CpuFunction(std::move(function));
+}
 
 /// One node with one output.
 array cpu_op(const char* name,
@@ -54,7 +73,25 @@ std::vector<array> cpu_ops(const char* name,
                            std::vector<array> inputs,
                            CpuFunction function);
 
-/// Gives an output of a CpuFunction row-major memory of its own, content undefined.
+template <class F>
+array cpu_op(
+    const char* name, mx::Shape shape, mx::Dtype dtype, std::vector<array> inputs, F function) {
+  return cpu_op(name, std::move(shape), dtype, std::move(inputs),
+                cpu_function(std::move(function)));
+}
+
+template <class F>
+std::vector<array> cpu_ops(const char* name,
+                           std::vector<mx::Shape> shapes,
+                           mx::Dtype dtype,
+                           std::vector<array> inputs,
+                           F function) {
+  return cpu_ops(name, std::move(shapes), dtype, std::move(inputs),
+                 cpu_function(std::move(function)));
+}
+
+/// Gives an output of a CpuFunction row-major memory of its own, content undefined: of the
+/// StepMemory in whose scope this is called (step_memory.h), or MLX's.
 void allocate(array& out);
 
 /// Makes an output [rows, width] those columns of a float32 buffer whose rows lie `stride` apart,

@@ -11,15 +11,14 @@ class Embedding {
   Embedding(const Weights& module, uint32_t hidden, topology::Range rows);
 
   /// [tokens, hidden]. Each rank gives its own rows and zeros for others; their sum is exact. Ids
-  /// that only the device knows (Step::id_array) are for a rank alone.
+  /// that only the device knows (Step::id_array) are for a rank alone. Requires the step to outlive
+  /// the graph.
   array operator()(const Step& step) const;
 
   /// Logits of this rank's rows, [tokens, rows].
   array as_head(const array& x) const { return matrix_->multiply(x).front(); }
 
  private:
-  array masked(const array& rows, std::vector<float> keep) const;
-
   Context context_;
   uint32_t hidden_;
   topology::Range rows_;

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "tensor/step_memory.h"
+
 namespace tandem::tensor {
 namespace {
 
@@ -67,6 +69,60 @@ TEST_CASE("a long chain neither overflows the stack nor keeps its middle alive")
   for (int i = 0; i < 20000; ++i) x = doubled(x);
   run_graph(x);
   CHECK(mx::get_peak_memory() - start <= 4 * (size_t{1} << 14));
+}
+
+array bound_double(const array& x) {
+  return cpu_op("Double", x.shape(), mx::float32, {x}, [](const auto& in, auto& out) -> CpuCall {
+    allocate(out[0]);
+    return [from = in[0].template data<float>(), size = in[0].size(),
+            to = out[0].template data<float>()] {
+      for (size_t i = 0; i < size; ++i) to[i] = 2 * from[i];
+    };
+  });
+}
+
+TEST_CASE("a tape repeats a graph's calls on new inputs, in memory that the steps share") {
+  StepMemory memory;
+  array x({1.0F, 2.0F}), y({10.0F, 20.0F, 30.0F});
+  Tape first, second;
+  const float* result = nullptr;
+  const float* other = nullptr;
+  {
+    const StepMemory::Scope scope(memory);
+    const array root = bound_double(bound_double(x)) + bound_double(x);
+    run_graph(root, &first);
+    result = root.data<float>();
+    CHECK(reinterpret_cast<std::uintptr_t>(result) % 64 == 0);
+    CHECK(values(root) == std::vector<float>{6, 12});
+  }
+  const size_t bytes = memory.bytes();
+  {
+    const StepMemory::Scope scope(memory);
+    const array root = bound_double(y);
+    run_graph(root, &second);
+    other = root.data<float>();
+    CHECK(memory.bytes() == bytes);  // blocks are rounded up, and all were free
+  }
+  REQUIRE(first.is_whole());
+  CHECK(first.size() == 4);
+  x.data<float>()[0] = 5;
+  first.replay();
+  CHECK(result[0] == 30);
+  CHECK(result[1] == 12);
+  y.data<float>()[2] = -1;
+  CHECK(second.replay_timed().count() > 0);
+  CHECK(other[2] == -2);
+}
+
+TEST_CASE("a tape gives up on what it cannot repeat") {
+  Tape at_once, stock;
+  const array x({1.0F, 2.0F});
+  run_graph(doubled(x), &at_once);
+  CHECK_FALSE(at_once.is_whole());
+  const uint64_t before = stock_nodes();
+  run_graph(bound_double(mx::exp(x)), &stock);
+  CHECK_FALSE(stock.is_whole());
+  CHECK(stock_nodes() == before + 1);
 }
 
 }  // namespace

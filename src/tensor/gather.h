@@ -1,12 +1,16 @@
 // Rows of an activation, and zeros in its place.
 #pragma once
 
-#include "tensor/context.h"
+#include "tensor/step.h"
 
 namespace tandem::tensor {
 
-/// Rows `rows` of x [tokens, width], in that order.
-array take_rows(const Context& context, const array& x, const std::vector<uint32_t>& rows);
+/// Rows `rows` of x [tokens, width], in that order. Plain path.
+array take_rows(const array& x, const std::vector<uint32_t>& rows);
+
+/// Rows of x [tokens, width] whose logits the step wants, in their order. Requires the step to
+/// outlive the graph.
+array take_outputs(const Context& context, const array& x, const Step& step);
 
 /// Zeros [rows of x, width] that wait for x: a rank without a part adds them where others add
 /// theirs, and must reach its exchanges in the same order as they.

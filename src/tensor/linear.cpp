@@ -22,15 +22,26 @@ RowLinear::RowLinear(const Weights& module,
   }
 }
 
+array RowLinear::with_bias(const array& sum) const {
+  if (!bias_) return sum;
+  if (!context_.is_fast()) return mx::add(sum, *bias_);
+  return cpu_op(
+      "AddBias", sum.shape(), mx::float32, {sum, *bias_}, [](const auto& in, auto& out) -> CpuCall {
+        allocate(out[0]);
+        return [x = in[0].template data<float>(), bias = in[1].template data<float>(),
+                y = out[0].template data<float>(), size = in[0].size(), width = in[1].size()] {
+          for (size_t i = 0; i < size; ++i) y[i] = x[i] + bias[i % width];
+        };
+      });
+}
+
 array RowLinear::operator()(const array& x) const {
   const array part = matrix_->multiply(x).front();
-  const array sum = all_sum(context_, part);
-  return bias_ ? mx::add(sum, *bias_) : sum;
+  return with_bias(all_sum(context_, part));
 }
 
 array RowLinear::sum_of_others(const array& x) const {
-  const array sum = all_sum(context_, zeros_after(context_, x, outputs_));
-  return bias_ ? mx::add(sum, *bias_) : sum;
+  return with_bias(all_sum(context_, zeros_after(context_, x, outputs_)));
 }
 
 }  // namespace tandem::tensor

@@ -44,6 +44,8 @@ class RowLinear {
   array sum_of_others(const array& x) const;
 
  private:
+  array with_bias(const array& sum) const;
+
   Context context_;
   uint32_t outputs_;
   std::optional<Matrix> matrix_;

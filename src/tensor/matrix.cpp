@@ -1,9 +1,8 @@
 #include "tensor/matrix.h"
 
+#include <algorithm>
 #include <cstring>
-#include <numeric>
 
-#include "kernels/matmul.h"
 #include "tensor/dtype.h"
 #include "tensor/host.h"
 
@@ -126,18 +125,19 @@ std::vector<array> Matrix::multiply(const array& x) const {
   return out;
 }
 
-array Matrix::gather(std::vector<uint32_t> ids) const {
-  const auto count = static_cast<int>(ids.size());
-  if (context_.is_fast()) {
-    return cpu_op("GatherRows", {count, static_cast<int>(columns_)}, mx::float32, {},
-                  [matrix = packed_.front().matrix, workers = context_.workers,
-                   rows = std::move(ids)](const auto&, auto& outputs) {
-                    allocate(outputs[0]);
-                    kernels::gather_rows(*workers, *matrix, rows.data(), rows.size(),
-                                         outputs[0].template data<float>());
-                  });
+array Matrix::gather(const std::vector<uint32_t>& ids, uint32_t first) const {
+  if (context_.is_fast()) return gather_packed(ids, first);
+  std::vector<uint32_t> own;
+  std::vector<float> keep;
+  for (const uint32_t id : ids) {
+    const bool is_own = id >= first && id - first < widths_.front();
+    own.push_back(is_own ? id - first : 0);
+    keep.push_back(is_own ? 1.0F : 0.0F);
   }
-  return gather(from_host(ids));
+  const array rows = gather(from_host(own));
+  if (std::ranges::find(keep, 0.0F) == keep.end()) return rows;
+  const array mask = from_host(keep, {static_cast<int>(keep.size()), 1});
+  return mx::multiply(rows, mx::astype(mask, rows.dtype()));
 }
 
 array Matrix::gather(const array& ids) const {

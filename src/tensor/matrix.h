@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/packed_matrix.h"
+#include "kernels/matmul.h"
 #include "tensor/step.h"
 #include "tensor/weights.h"
 
@@ -29,9 +29,10 @@ class Matrix {
   /// [tokens, columns] → one [tokens, rows of the source] for each source, plus its bias.
   std::vector<array> multiply(const array& x) const;
 
-  /// Rows `ids` (below the first source's row count) as [ids, columns]. One source only.
-  array gather(std::vector<uint32_t> ids) const;
-  /// Of ids that only the device knows. Plain path.
+  /// Rows `ids` as [ids, columns], the first source beginning with row `first`; others' rows are
+  /// zeros. One source only. Requires ids to outlive the graph.
+  array gather(const std::vector<uint32_t>& ids, uint32_t first) const;
+  /// Of ids that only the device knows, below the row count. Plain path.
   array gather(const array& ids) const;
 
  private:
@@ -51,9 +52,14 @@ class Matrix {
     size_t at = 0;                                        // its first output among all
   };
 
+  array gather_packed(const std::vector<uint32_t>& ids, uint32_t first) const;
   void load_plain(const MatrixSource& source, topology::Range columns, bool with_bias);
   void load_packed(const std::vector<MatrixSource>& sources, topology::Range columns);
   std::vector<array> multiply_packed(const array& x) const;
+  /// Of all outputs, from args.y on.
+  static CpuCall matmul_call(std::shared_ptr<kernels::WorkerPool> workers,
+                             const std::vector<Packed>& packed,
+                             const kernels::MatmulArgs& args);
 
   Context context_;
   uint32_t columns_ = 0;

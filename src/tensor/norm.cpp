@@ -25,26 +25,59 @@ array RmsNorm::operator()(const array& x) const {
 }
 
 array RmsNorm::run_fast(const array& x) const {
-  return cpu_op("RmsNorm", x.shape(), mx::float32, {x},
-                [weight = weight_, eps = eps_, workers = context_.workers](const auto& inputs,
-                                                                           auto& outputs) {
-                  const array& in = inputs[0];
-                  allocate(outputs[0]);
-                  const size_t width = weight->size();
-                  const size_t stride = row_stride(in);
-                  const auto tokens = static_cast<size_t>(in.shape(0));
-                  const auto total = static_cast<size_t>(in.shape(1));
-                  // One call a head: rows of one head lie `stride` apart.
-                  for (size_t at = 0; at < total; at += width)
-                    kernels::rms_norm(*workers, {.x = in.template data<float>() + at,
-                                                 .rows = tokens,
-                                                 .width = width,
-                                                 .x_stride = stride,
-                                                 .weight = weight->data(),
-                                                 .eps = eps,
-                                                 .out = outputs[0].template data<float>() + at,
-                                                 .out_stride = total});
-                });
+  const auto bind = [weight = weight_, eps = eps_, workers = context_.workers](
+                        const std::vector<array>& inputs, std::vector<array>& outputs) -> CpuCall {
+    const array& in = inputs[0];
+    allocate(outputs[0]);
+    const auto total = static_cast<size_t>(in.shape(1));
+    const kernels::RmsNormArgs args = {.x = in.data<float>(),
+                                       .rows = static_cast<size_t>(in.shape(0)),
+                                       .width = weight->size(),
+                                       .x_stride = row_stride(in),
+                                       .weight = weight->data(),
+                                       .eps = eps,
+                                       .out = outputs[0].data<float>(),
+                                       .out_stride = total};
+    // One call a head: rows of one head lie a stride apart.
+    return [workers, weight, args, heads = total / weight->size()] {
+      for (size_t head = 0; head < heads; ++head) {
+        kernels::RmsNormArgs part = args;
+        part.x += head * args.width;
+        part.out += head * args.width;
+        kernels::rms_norm(*workers, part);
+      }
+    };
+  };
+  return cpu_op("RmsNorm", x.shape(), mx::float32, {x}, bind);
+}
+
+RmsNorm::Sum RmsNorm::of_sum(const array& x, const array& y) const {
+  if (context_.is_fast()) return sum_fast(x, y);
+  const array sum = mx::add(x, y);
+  return {sum, (*this)(sum)};
+}
+
+RmsNorm::Sum RmsNorm::sum_fast(const array& x, const array& y) const {
+  const auto bind = [weight = weight_, eps = eps_, workers = context_.workers](
+                        const std::vector<array>& inputs, std::vector<array>& outputs) -> CpuCall {
+    for (array& out : outputs) allocate(out);
+    const kernels::RmsNormArgs args = {.x = inputs[0].data<float>(),
+                                       .rows = static_cast<size_t>(inputs[0].shape(0)),
+                                       .width = weight->size(),
+                                       .x_stride = row_stride(inputs[0]),
+                                       .weight = weight->data(),
+                                       .eps = eps,
+                                       .out = outputs[1].data<float>()};
+    const kernels::AddendArgs addend = {.y = inputs[1].data<float>(),
+                                        .y_stride = row_stride(inputs[1]),
+                                        .sum = outputs[0].data<float>()};
+    return [workers, weight, args, addend] { kernels::add_rms_norm(*workers, args, addend); };
+  };
+  const mx::Shape shape = x.shape();
+  if (shape != y.shape() || shape.back() != static_cast<int>(weight_->size()))
+    throw std::invalid_argument("[rms_norm] the rows of a sum are not as wide as the weight");
+  const auto both = cpu_ops("AddRmsNorm", {shape, shape}, mx::float32, {x, y}, bind);
+  return {both[0], both[1]};
 }
 
 }  // namespace tandem::tensor

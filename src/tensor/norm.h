@@ -13,8 +13,16 @@ class RmsNorm {
   /// [tokens, n * width] → the same.
   array operator()(const array& x) const;
 
+  struct Sum {
+    array sum;
+    array norm;
+  };
+  /// x + y and its norm, in one pass: [tokens, width] each.
+  Sum of_sum(const array& x, const array& y) const;
+
  private:
   array run_fast(const array& x) const;
+  Sum sum_fast(const array& x, const array& y) const;
 
   Context context_;
   float eps_;

@@ -50,21 +50,34 @@ array write_plain(const Pool& pool, const array& k, const array& v, const Step& 
                 });
 }
 
+/// The order after a write that the evaluator has run in its place: the one before it.
+void pass_order(array& out, const array& before) {
+  if (out.data_shared_ptr())
+    put_order(out);
+  else
+    out.copy_shared_buffer(before);
+}
+
 array write_fast(
     const Pool& pool, const array& k, const array& v, const Step& step, const Context& context) {
   return cpu_op("PoolWrite", {1}, mx::uint32, {pool.keys, pool.values, k, v, pool.order},
-                [&step, workers = context.workers](const auto& in, auto& out) {
-                  kernels::kv_write(*workers, {.k = in[2].template data<float>(),
-                                               .v = in[3].template data<float>(),
-                                               .k_stride = row_stride(in[2]),
-                                               .v_stride = row_stride(in[3]),
-                                               .tokens = step.tokens(),
-                                               .kv_heads = static_cast<size_t>(in[0].shape(2)),
-                                               .head_dim = static_cast<size_t>(in[0].shape(3)),
-                                               .slots = step.slots().data(),
-                                               .k_pool = reinterpret_cast<float*>(memory(in[0])),
-                                               .v_pool = reinterpret_cast<float*>(memory(in[1]))});
-                  put_order(out[0]);
+                [&step, workers = context.workers](const auto& in, auto& out) -> CpuCall {
+                  pass_order(out[0], in[4]);
+                  const kernels::KvWriteArgs args = {
+                      .k = in[2].template data<float>(),
+                      .v = in[3].template data<float>(),
+                      .k_stride = row_stride(in[2]),
+                      .v_stride = row_stride(in[3]),
+                      .tokens = step.tokens(),
+                      .kv_heads = static_cast<size_t>(in[0].shape(2)),
+                      .head_dim = static_cast<size_t>(in[0].shape(3)),
+                      .k_pool = reinterpret_cast<float*>(memory(in[0])),
+                      .v_pool = reinterpret_cast<float*>(memory(in[1]))};
+                  return [&step, workers, args] {
+                    kernels::KvWriteArgs now = args;
+                    now.slots = step.slots().data();
+                    kernels::kv_write(*workers, now);
+                  };
                 });
 }
 

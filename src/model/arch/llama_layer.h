@@ -22,8 +22,8 @@ struct LlamaLayer {
         mlp(w / "mlp", c) {}
 
   array operator()(const array& x, kv::Layer* kv, const Step& step) const {
-    const array h = x + attention(input_norm(x), kv, step);
-    return h + mlp(post_norm(h));
+    const auto [h, normed] = post_norm.of_sum(x, attention(input_norm(x), kv, step));
+    return h + mlp(normed);
   }
 };
 
