@@ -74,7 +74,8 @@ def test_logits_checks_shares_before_it_loads(tmp_path):
 def test_logits_over_ranks_agree(tmp_path, split):
     _, alone = logits(tmp_path, "alone.safetensors")
     _, shared = logits(tmp_path, "shared.safetensors", "--ranks", "3", "--split", split)
-    assert max(abs(a - b) for a, b in zip(alone, shared, strict=True)) < 5e-3
+    # Logits reach 34. Partial sums are rounded differently, and products take their rows in 16-bit codes.
+    assert max(abs(a - b) for a, b in zip(alone, shared, strict=True)) < 2e-2
 
 
 def test_a_missing_model_is_named(tmp_path):
