@@ -46,6 +46,15 @@ float mass_floor(std::vector<std::pair<float, float>>& items, double room) {
   return floor;
 }
 
+/// Tokens with logits below this are more than top_p can reach: all of them together weigh less
+/// than half of what it leaves out. -infinity where rounding may count.
+float light_below(double total, float max, size_t tokens, double top_p) {
+  constexpr double kLeastRest = 1e-3;
+  if (1 - top_p < kLeastRest) return kNoLogit;
+  const double weight = total * (1 - top_p) / 2 / static_cast<double>(tokens);
+  return static_cast<float>(double{max} + std::log(weight));
+}
+
 }  // namespace
 
 bool Filters::any(const gen::Sampling& sampling, size_t vocab) {
@@ -53,44 +62,39 @@ bool Filters::any(const gen::Sampling& sampling, size_t vocab) {
          (sampling.top_k > 0 && sampling.top_k < vocab);
 }
 
-float Filters::top_p_floor(std::span<const float> row, float max, float top_p) {
-  weights_.resize(row.size());
-  const double room = exp_sum(row, max, 1, weights_.data()) * double{top_p};
+float Filters::top_p_floor(std::span<const float> row, const RowMaxima& maxima, float top_p) {
+  const float max = maxima.max();
+  const double total = exp_sum(row, max, 1, nullptr);
+  const double room = total * double{top_p};
+  gather(row, maxima, light_below(total, max, row.size(), double{top_p}));
+  logits_.clear();
+  for (const Candidate& at : kept_) logits_.push_back(at.logit);
+  weights_.resize(logits_.size());
+  exp_sum(logits_, max, 1, weights_.data());
   std::array<double, kBins> masses{};
-  for (size_t i = 0; i < row.size(); ++i) {
-    if (weights_[i] > 0) masses[bin(row[i], max)] += double{weights_[i]};
+  for (size_t i = 0; i < logits_.size(); ++i) {
+    if (weights_[i] > 0) masses[bin(logits_[i], max)] += double{weights_[i]};
   }
   size_t crossing = 0;
   double above = 0;
   while (crossing + 1 < kBins && above + masses[crossing] < room) above += masses[crossing++];
   std::vector<std::pair<float, float>> items;
-  for (size_t i = 0; i < row.size(); ++i) {
-    if (weights_[i] > 0 && bin(row[i], max) == crossing) items.emplace_back(row[i], weights_[i]);
+  for (size_t i = 0; i < logits_.size(); ++i) {
+    if (weights_[i] > 0 && bin(logits_[i], max) == crossing)
+      items.emplace_back(logits_[i], weights_[i]);
   }
   return items.empty() ? max - static_cast<float>(crossing) / kBinsPerUnit
                        : mass_floor(items, room - above);
 }
 
-float Filters::top_k_floor(std::span<const float> row, float max, uint32_t top_k) {
-  std::array<uint32_t, kBins> counts{};
-  for (const float logit : row) {
-    if (logit > kNoLogit) ++counts[bin(logit, max)];
-  }
-  uint32_t above = 0;
-  for (size_t i = 0; i + 1 < kBins; ++i) {
-    above += counts[i];
-    // A full bin of slack: gather() compares logits, not bins, and both round.
-    if (above >= top_k) return max - static_cast<float>(i + 2) / kBinsPerUnit;
-  }
-  return kNoLogit;
-}
-
-void Filters::gather(std::span<const float> row, float floor) {
+void Filters::gather(std::span<const float> row, const RowMaxima& maxima, float floor) {
   kept_.clear();
-  for (size_t i = 0; i < row.size(); ++i) {
-    if (row[i] >= floor && row[i] > kNoLogit)
-      kept_.push_back({static_cast<gen::TokenId>(i), row[i]});
-  }
+  maxima.for_each(
+      row, [floor](float largest) { return largest >= floor && largest > kNoLogit; },
+      [&](size_t i) {
+        if (row[i] >= floor && row[i] > kNoLogit)
+          kept_.push_back({static_cast<gen::TokenId>(i), row[i]});
+      });
 }
 
 void Filters::drop_top_choices(float max, const gen::Sampling& sampling) {
@@ -116,15 +120,16 @@ void Filters::keep_largest(uint32_t top_k) {
 }
 
 std::span<const Candidate> Filters::keep(std::span<const float> row,
-                                         float max,
+                                         RowMaxima& maxima,
                                          const gen::Sampling& sampling,
                                          bool xtc) {
+  const float max = maxima.max();
   float floor = kNoLogit;
-  if (uses_top_p(sampling.top_p)) floor = top_p_floor(row, max, sampling.top_p);
+  if (uses_top_p(sampling.top_p)) floor = top_p_floor(row, maxima, sampling.top_p);
   if (sampling.min_p > 0) floor = std::max(floor, max + std::log(std::min(sampling.min_p, 1.0F)));
   const bool uses_top_k = sampling.top_k > 0 && sampling.top_k < row.size();
-  if (uses_top_k && !xtc) floor = std::max(floor, top_k_floor(row, max, sampling.top_k));
-  gather(row, floor);
+  if (uses_top_k && !xtc) floor = std::max(floor, maxima.floor_of(sampling.top_k));
+  gather(row, maxima, floor);
   if (xtc) drop_top_choices(max, sampling);
   if (uses_top_k) keep_largest(sampling.top_k);
   return kept_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gen/request.h"
+#include "sample/row_math.h"
 
 namespace tandem::sample {
 
@@ -37,21 +38,20 @@ class Filters {
   ///          exempt ids stay
   ///   top_k  the k likeliest stay; on a tie the lower id
   ///
-  /// Requires max = the row's largest value, finite. NaN and -infinity never survive; a row has at
-  /// least one survivor.
+  /// Requires maxima of this row, the largest one finite. NaN and -infinity never survive; a row
+  /// has at least one survivor.
   std::span<const Candidate> keep(std::span<const float> row,
-                                  float max,
+                                  RowMaxima& maxima,
                                   const gen::Sampling& sampling,
                                   bool xtc);
 
  private:
-  float top_p_floor(std::span<const float> row, float max, float top_p);
-  float top_k_floor(std::span<const float> row, float max, uint32_t top_k);
-  void gather(std::span<const float> row, float floor);
+  float top_p_floor(std::span<const float> row, const RowMaxima& maxima, float top_p);
+  void gather(std::span<const float> row, const RowMaxima& maxima, float floor);
   void drop_top_choices(float max, const gen::Sampling& sampling);
   void keep_largest(uint32_t top_k);
 
-  std::vector<float> weights_;  // [vocab]
+  std::vector<float> logits_, weights_;  // of tokens that top_p may keep
   std::vector<Candidate> kept_;
 };
 

@@ -32,9 +32,13 @@ size_t pick(const std::vector<double>& sums, double target) {
 
 }  // namespace
 
+/// The row that is drawn from, with its maxima.
 std::span<const float> Sampler::prepare(const DrawInput& input) {
   const bool changes = !input.banned.empty() || has_penalties(input.sampling);
-  if (!changes && row_max(input.logits) <= kLargest) return input.logits;
+  if (!changes) {
+    maxima_.read(input.logits);
+    if (maxima_.max() <= kLargest) return input.logits;
+  }
   row_.assign(input.logits.begin(), input.logits.end());
   for (const gen::TokenId id : input.banned) {
     if (id >= 0 && static_cast<size_t>(id) < row_.size()) row_[static_cast<size_t>(id)] = kNoLogit;
@@ -42,26 +46,28 @@ std::span<const float> Sampler::prepare(const DrawInput& input) {
   PenaltyMemory forgotten;
   apply_penalties(row_, input.sampling, input.history,
                   input.penalties != nullptr ? *input.penalties : forgotten);
-  if (row_max(row_) > kLargest) {
+  maxima_.read(row_);
+  if (maxima_.max() > kLargest) {
     for (float& logit : row_) logit = logit > kLargest ? kLargest : logit;
+    maxima_.read(row_);
   }
   return row_;
 }
 
 Result<gen::Token> Sampler::draw(const DrawInput& input) {
   const std::span<const float> row = prepare(input);
-  const float max = row_max(row);
+  const float max = maxima_.max();
   if (!(max > kNoLogit)) {
     return Error{.code = ErrorCode::kInternal,
                  .message = "[sample] expected logits with at least one number, got none"};
   }
   gen::Token token;
   if (!(input.sampling.temperature > 0)) {
-    token.id = static_cast<gen::TokenId>(row_find(row, max));
+    token.id = static_cast<gen::TokenId>(maxima_.find(row, max));
   } else if (Filters::any(input.sampling, row.size())) {
-    token.id = draw_filtered(row, max, input);
+    token.id = draw_filtered(row, input);
   } else {
-    token.id = draw_any(row, max, input);
+    token.id = draw_any(row, input);
   }
   if (input.logprobs) {
     const double norm = double{max} + std::log(exp_sum(row, max, 1, nullptr));
@@ -71,11 +77,11 @@ Result<gen::Token> Sampler::draw(const DrawInput& input) {
   return token;
 }
 
-gen::TokenId Sampler::draw_filtered(std::span<const float> row, float max, const DrawInput& input) {
+gen::TokenId Sampler::draw_filtered(std::span<const float> row, const DrawInput& input) {
   const gen::Sampling& sampling = input.sampling;
   const bool xtc = sampling.xtc_probability > 0 &&
                    uniform(key_of(input), Purpose::kXtc) <= double{sampling.xtc_probability};
-  const std::span<const Candidate> kept = filters_.keep(row, max, sampling, xtc);
+  const std::span<const Candidate> kept = filters_.keep(row, maxima_, sampling, xtc);
   float top = kNoLogit;
   for (const Candidate& at : kept) top = std::max(top, at.logit);
   sums_.clear();
@@ -87,7 +93,8 @@ gen::TokenId Sampler::draw_filtered(std::span<const float> row, float max, const
   return kept[pick(sums_, target_of(input, total))].id;
 }
 
-gen::TokenId Sampler::draw_any(std::span<const float> row, float max, const DrawInput& input) {
+gen::TokenId Sampler::draw_any(std::span<const float> row, const DrawInput& input) {
+  const float max = maxima_.max();
   constexpr size_t kBlock = 1024;
   const float scale = std::min(1 / input.sampling.temperature, kLargest);
   sums_.clear();
@@ -116,17 +123,21 @@ std::vector<gen::TokenLogprob> Sampler::likeliest(std::span<const float> row,
                                                   double norm,
                                                   uint32_t count) {
   top_.clear();
-  for (size_t i = 0; i < row.size() && count > 0; ++i) {
-    if (!(row[i] > kNoLogit)) continue;
-    const Candidate candidate{static_cast<gen::TokenId>(i), row[i]};
-    if (top_.size() == count) {
-      if (!likelier(candidate, top_.front())) continue;
+  const auto is_full = [&] { return top_.size() == count; };
+  // Of tokens that are equally likely the first stays, so that only a larger logit counts.
+  const auto wants = [&](float logit) {
+    return logit > kNoLogit && (!is_full() || logit > top_.front().logit);
+  };
+  const auto add = [&](size_t i) {
+    if (!wants(row[i])) return;
+    if (is_full()) {
       std::pop_heap(top_.begin(), top_.end(), likelier);
       top_.pop_back();
     }
-    top_.push_back(candidate);
+    top_.push_back({static_cast<gen::TokenId>(i), row[i]});
     std::push_heap(top_.begin(), top_.end(), likelier);
-  }
+  };
+  if (count > 0) maxima_.for_each(row, wants, add);
   std::sort_heap(top_.begin(), top_.end(), likelier);
   std::vector<gen::TokenLogprob> result;
   for (const Candidate& at : top_) {

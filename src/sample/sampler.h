@@ -38,11 +38,12 @@ class Sampler {
 
  private:
   std::span<const float> prepare(const DrawInput& input);
-  gen::TokenId draw_filtered(std::span<const float> row, float max, const DrawInput& input);
-  gen::TokenId draw_any(std::span<const float> row, float max, const DrawInput& input);
+  gen::TokenId draw_filtered(std::span<const float> row, const DrawInput& input);
+  gen::TokenId draw_any(std::span<const float> row, const DrawInput& input);
   std::vector<gen::TokenLogprob> likeliest(std::span<const float> row, double norm, uint32_t count);
 
   Filters filters_;
+  RowMaxima maxima_;            // of the row that is drawn from
   std::vector<float> row_;      // the changed copy of a row
   std::vector<double> sums_;    // partial sums of a draw
   std::vector<Candidate> top_;  // the likeliest tokens

@@ -31,8 +31,10 @@ nlohmann::json vectors() {
 
 Ids kept(const std::vector<float>& row, const gen::Sampling& sampling, bool xtc = false) {
   Filters filters;
+  RowMaxima maxima;
+  maxima.read(row);
   Ids ids;
-  for (const auto& at : filters.keep(row, row_max(row), sampling, xtc)) ids.push_back(at.id);
+  for (const auto& at : filters.keep(row, maxima, sampling, xtc)) ids.push_back(at.id);
   return ids;
 }
 
@@ -385,5 +387,48 @@ TEST_CASE("row math: exp sums match the library's to single precision, on any le
       expected += term;
     }
     CHECK(sum == doctest::Approx(expected).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("row maxima: the largest values of a row are found through its groups") {
+  std::mt19937 random(5);
+  for (size_t length : {1U, 31U, 32U, 33U, 100U, 5000U}) {
+    auto row = random_row(random, length);
+    if (length > 40) row[1] = kNan, row[40] = kInfinity;
+    RowMaxima maxima;
+    maxima.read(row);
+    CHECK(maxima.max() == row_max(row));
+    CHECK(maxima.find(row, maxima.max()) ==
+          static_cast<size_t>(std::find(row.begin(), row.end(), maxima.max()) - row.begin()));
+    CHECK(maxima.find(row, std::nextafter(maxima.max(), kInfinity)) ==
+          (maxima.max() < kInfinity ? length : 40));
+    for (const size_t count : {size_t{1}, size_t{3}, length}) {
+      const float floor = maxima.floor_of(count);
+      const auto above = std::count_if(row.begin(), row.end(), [&](float x) { return x >= floor; });
+      const auto numbers =
+          std::count_if(row.begin(), row.end(), [](float x) { return !std::isnan(x); });
+      CHECK(static_cast<size_t>(above) >= std::min(count, static_cast<size_t>(numbers)));
+    }
+  }
+  RowMaxima none;
+  none.read(std::vector<float>{kNan, -kInfinity});
+  CHECK(none.max() == -kInfinity);
+}
+
+TEST_CASE("filters: a large vocabulary keeps what sorting all of it would") {
+  std::mt19937 random(6);
+  for (const float spread : {0.5F, 3.0F, 8.0F}) {
+    auto row = random_row(random, 20000);
+    for (float& x : row) x *= spread;
+    for (const float top_p : {0.1F, 0.5F, 0.95F, 0.9995F}) {
+      gen::Sampling sampling;
+      sampling.top_p = top_p;
+      CHECK(kept(row, sampling) == kept_by_sorting(row, sampling, false));
+    }
+    for (const uint32_t top_k : {1U, 40U, 600U, 700U, 19999U}) {
+      gen::Sampling sampling;
+      sampling.top_k = top_k;
+      CHECK(kept(row, sampling) == kept_by_sorting(row, sampling, false));
+    }
   }
 }
