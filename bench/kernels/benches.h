@@ -10,7 +10,7 @@ namespace tandem::bench {
 void bench_limits(const Settings& settings, kernels::WorkerPool& pool);
 void bench_matmul(const Settings& settings, kernels::WorkerPool& pool);
 void bench_attention(const Settings& settings, kernels::WorkerPool& pool);
-/// Dispatch, norms, rotary embedding, activations.
+/// Dispatch, norms, rotary embedding, activations, cache writes.
 void bench_small(const Settings& settings, kernels::WorkerPool& pool);
 
 }  // namespace tandem::bench

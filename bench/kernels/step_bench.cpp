@@ -1,12 +1,9 @@
-// Limits of the machine, attention, and the small operations of a step.
+// Limits of the machine, and the small operations of a step.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <cstdint>
-#include <numeric>
 
 #include "kernels/activation.h"
-#include "kernels/attention.h"
 #include "kernels/benches.h"
 #include "kernels/norm.h"
 #include "kernels/rope.h"
@@ -93,54 +90,6 @@ void bench_small(const Settings& settings, kernels::WorkerPool& pool) {
     print(fmt::format("rope {} x 9 x 64", rows).c_str(), seconds[1], n * 576 * 2);
     print(fmt::format("swiglu {} x 1536", rows).c_str(), seconds[2], n * 1536 * 3);
     print(fmt::format("rope_table {} x 32", rows).c_str(), seconds[3], n * 64);
-  }
-}
-
-void bench_attention(const Settings& settings, kernels::WorkerPool& pool) {
-  struct Shape {
-    size_t heads, kv_heads, dim;
-  };
-  struct Load {
-    size_t rows, fresh, context;
-  };
-  for (const Shape shape : {Shape{9, 3, 64}, Shape{16, 8, 128}}) {
-    for (const Load load : {Load{1, 1, 512}, Load{1, 1, 2048}, Load{1, 1, 16384}, Load{8, 1, 2048},
-                            Load{1, 512, 512}, Load{1, 512, 4096}}) {
-      const size_t page = 16, width = shape.kv_heads * shape.dim,
-                   pages = (load.context + page - 1) / page;
-      std::vector<float> k(pages * page * width, 0.1f), v = k;
-      std::vector<uint32_t> table(pages), kv_of(shape.heads);
-      std::iota(table.begin(), table.end(), 0u);
-      for (uint32_t h = 0; h < shape.heads; ++h)
-        kv_of[h] = h * static_cast<uint32_t>(shape.kv_heads) / static_cast<uint32_t>(shape.heads);
-      std::vector<float> q(load.rows * load.fresh * shape.heads * shape.dim, 0.1f), out = q;
-      std::vector<kernels::AttentionRow> rows;
-      for (size_t r = 0; r < load.rows; ++r) {
-        rows.push_back({.first_token = r * load.fresh,
-                        .count = load.fresh,
-                        .start = load.context - load.fresh,
-                        .pages = table.data()});
-      }
-      kernels::AttentionArgs args{
-          .q = q.data(), .out = out.data(), .k_pool = k.data(), .v_pool = v.data()};
-      args.page_tokens = page;
-      args.heads = shape.heads;
-      args.kv_heads = shape.kv_heads;
-      args.head_dim = shape.dim;
-      args.kv_head_of = kv_of.data();
-      args.rows = rows;
-      args.scale = 1.0f / std::sqrt(static_cast<float>(shape.dim));
-      const double seconds = medians(settings, {[&] { kernels::attention(pool, args); }})[0];
-      const double seen =
-          static_cast<double>(load.context) - static_cast<double>(load.fresh - 1) / 2;
-      const double pairs = static_cast<double>(load.rows * load.fresh) * seen;
-      fmt::print(
-          "attention {}/{}x{} rows {} new {:3} context {:5}: {:9.1f} us {:6.1f} GB/s {:6.1f} "
-          "GFLOP/s\n",
-          shape.heads, shape.kv_heads, shape.dim, load.rows, load.fresh, load.context,
-          seconds * 1e6, static_cast<double>(load.rows * load.context * width * 8) / seconds / 1e9,
-          pairs * static_cast<double>(shape.heads * shape.dim) * 4 / seconds / 1e9);
-    }
   }
 }
 

@@ -33,6 +33,7 @@ class Attention {
  public:
   Attention(WorkerPool& pool, const AttentionArgs& args)
       : pool_(pool), args_(args), kernels_(kernels_of(pool.level())) {
+    TANDEM_CHECK(args_.kv_type != ScalarType::kBf16, "[attention] no pools of bf16");
     if (args_.q_stride == 0) args_.q_stride = args_.heads * args_.head_dim;
     sort_heads();
     for (const AttentionRow& row : args_.rows) add_units(row);
@@ -103,20 +104,10 @@ class Attention {
   void start(const AttentionSpan& span, const SpanState& state) const {
     for (size_t q = 0; q < span.queries(); ++q) {
       const bool sink = args_.sinks != nullptr;
-      state.greatest[q] = sink ? args_.sinks[span.head(q)] : -INFINITY;
+      state.greatest[q] = sink ? args_.sinks[span.head(q)] * kBitsPerNat : -INFINITY;
       state.total[q] = sink ? 1.0f : 0.0f;
     }
-    std::fill_n(state.values, span.queries() * args_.head_dim, 0.0f);
-  }
-
-  void finish(const AttentionSpan& span, const SpanState& state) const {
-    const size_t dim = args_.head_dim;
-    for (size_t q = 0; q < span.queries(); ++q) {
-      const size_t token = span.row->first_token + span.first_token + q / span.head_count;
-      float* out = args_.out + (token * args_.heads + span.head(q)) * dim;
-      const float* values = state.values + q * dim;
-      for (size_t i = 0; i < dim; ++i) out[i] = values[i] / state.total[q];
-    }
+    std::fill_n(state.values, span.queries() * padded(args_.head_dim), 0.0f);
   }
 
   size_t state_floats(const AttentionSpan& span) const {
@@ -126,19 +117,19 @@ class Attention {
   /// Many units: a worker takes a whole one.
   void run_units() {
     const size_t state = SpanState::floats(AttentionSpan::kQueries, args_.head_dim);
-    const size_t floats = 2 * state + AttentionSpan::scratch_floats(args_.head_dim);
+    const size_t floats = 2 * state + SpanScratch::floats(args_.head_dim);
     share(units_.size(), [&](size_t i, size_t worker) {
       Unit& unit = units_[i];
       const size_t queries = unit.span.queries();
       float* memory = pool_.scratch(worker, floats);
-      const SpanState all = SpanState::at(memory, queries);
-      const SpanState part = SpanState::at(memory + state, queries);
+      const SpanState all = SpanState::at(memory, queries, args_.head_dim);
+      const SpanState part = SpanState::at(memory + state, queries, args_.head_dim);
       start(unit.span, all);
       for (size_t span = unit.first_span; span < unit.end_span; ++span) {
         attend(unit, span, part, memory + 2 * state);
         kernels_.join_spans(all, part, queries, args_.head_dim);
       }
-      finish(unit.span, all);
+      kernels_.finish_span(unit.span, all);
     });
   }
 
@@ -163,22 +154,25 @@ class Attention {
     float* states = pool_.shared_scratch(floats);
     share(pieces.size(), [&](size_t i, size_t worker) {
       const Piece& piece = pieces[i];
-      float* scratch = pool_.scratch(worker, AttentionSpan::scratch_floats(args_.head_dim));
+      float* scratch = pool_.scratch(worker, SpanScratch::floats(args_.head_dim));
       const size_t queries = piece.unit->span.queries();
-      attend(*piece.unit, piece.span, SpanState::at(states + piece.memory, queries), scratch);
+      attend(*piece.unit, piece.span, SpanState::at(states + piece.memory, queries, args_.head_dim),
+             scratch);
     });
     for (const Unit& unit : units_) join(unit, states + unit.memory);
   }
 
   void join(const Unit& unit, float* states) {
     const size_t queries = unit.span.queries();
-    const SpanState all = SpanState::at(pool_.scratch(0, state_floats(unit.span)), queries);
+    const SpanState all =
+        SpanState::at(pool_.scratch(0, state_floats(unit.span)), queries, args_.head_dim);
     start(unit.span, all);
     for (size_t span = unit.first_span; span < unit.end_span; ++span) {
-      kernels_.join_spans(all, SpanState::at(states, queries), queries, args_.head_dim);
+      kernels_.join_spans(all, SpanState::at(states, queries, args_.head_dim), queries,
+                          args_.head_dim);
       states += state_floats(unit.span);
     }
-    finish(unit.span, all);
+    kernels_.finish_span(unit.span, all);
   }
 
   WorkerPool& pool_;

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "kernels/pool.h"
+#include "kernels/scalar_type.h"
 
 namespace tandem::kernels {
 
@@ -18,11 +19,12 @@ struct AttentionRow {
 };
 
 struct AttentionArgs {
-  const float* q = nullptr;       // [tokens, heads, head_dim]
-  float* out = nullptr;           // [tokens, heads, head_dim], contiguous; may not overlap q
-  size_t q_stride = 0;            // floats from token to token; 0 means heads * head_dim
-  const float* k_pool = nullptr;  // [pages, page_tokens, kv_heads, head_dim]
-  const float* v_pool = nullptr;
+  const float* q = nullptr;      // [tokens, heads, head_dim]
+  float* out = nullptr;          // [tokens, heads, head_dim], contiguous; may not overlap q
+  size_t q_stride = 0;           // floats from token to token; 0 means heads * head_dim
+  const void* k_pool = nullptr;  // [pages, kv_heads, head_dim, page_tokens] of kv_type
+  const void* v_pool = nullptr;  // [pages, kv_heads, page_tokens, head_dim]
+  ScalarType kv_type = ScalarType::kF32;  // or kF16
   size_t page_tokens = 0;
   size_t heads = 0;
   size_t kv_heads = 0;
@@ -40,7 +42,8 @@ struct AttentionArgs {
 /// Keys are taken in blocks that start at multiples of a fixed number of positions, in order, and
 /// blocks are joined in spans that also start at fixed positions: a token's bits depend on its
 /// position, its query and its keys and values, not on chunking, other rows, page size or threads.
-/// Uses the pool's scratch.
+/// Nothing is read of a page but slots of positions before the row's end, and keys of the slots
+/// beside them. Uses the pool's scratch.
 void attention(WorkerPool& pool, const AttentionArgs& args);
 
 }  // namespace tandem::kernels

@@ -4,249 +4,274 @@
 #include <cstddef>
 #include <limits>
 
-#include "kernels/attention_span.h"
+#include "kernels/attention_block.h"
 #include "kernels/vec_math.h"
 
 namespace tandem::kernels {
 
-template <class V>
-[[gnu::always_inline]] inline float scalar_exp(float x) {
-  float lanes[V::kLanes];
-  vec_exp(V::all(x)).store(lanes);
-  return lanes[0];
-}
+/// Few queries read the pool itself, block by block. For more, a block is copied to float32 once,
+/// and panels of it that fit the first cache meet all queries in turn.
+template <class V, ScalarType kType>
+class SpanKernel {
+ public:
+  SpanKernel(const AttentionSpan& span, const SpanState& state, const SpanScratch& scratch)
+      : span_(span), state_(state), scratch_(scratch), dim_(span.args->head_dim) {}
 
-/// One block of keys against the queries of a span.
-template <class V>
-struct AttentionBlock {
+  [[gnu::always_inline]] void run() {
+    begin();
+    const size_t first = span_.first_visible(span_.position(0));
+    const size_t last = span_.position(span_.queries() - 1);
+    const size_t end = span_.key_begin + AttentionSpan::kSpanKeys;
+    for (size_t at = span_.key_begin; at < end && at <= last; at += kKeys) {
+      if (at + kKeys <= first) continue;
+      Block block{.span = span_, .begin = at, .next_end = last < end ? last + 1 : end};
+      block.low = first > at ? first - at : 0;
+      block.high = last + 1 - at < kKeys ? last + 1 - at : kKeys;
+      if (is_direct_ && block.has_whole_keys() && block.has_whole_values()) {
+        for (size_t g = 0; g < group_count_; ++g) attend_direct(groups_[g], block);
+      } else {
+        attend_copied(block);
+      }
+    }
+    for (size_t q = 0; q < span_.queries(); ++q) state_.total[q] = V::load(total(q)).sum();
+  }
+
+ private:
+  using Tile = AttentionTile<V>;
+  using Block = PoolBlock<V, kType>;
   static constexpr size_t kKeys = AttentionSpan::kBlockKeys;
-  static constexpr size_t kKeyVecs = kKeys / V::kLanes;
+  static constexpr size_t kLanes = V::kLanes;
+  static constexpr size_t kMostDirect = 2 * Tile::kDirectRows;  // queries
+  static constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-  const AttentionSpan& span;
-  const SpanState& state;
-  size_t begin = 0;            // position of the block's first key
-  size_t low = 0, high = 0;    // keys [low, high) of the block are seen by some query
-  float* keys = nullptr;       // [head_dim, kKeys]
-  float* scores = nullptr;     // [queries, kKeys], later weights
-  float* decay = nullptr;      // [queries]: what the values so far are multiplied by
-  size_t offsets[kKeys] = {};  // of the keys in the pools
+  /// Queries that share a tile.
+  struct Group {
+    size_t first = 0;
+    size_t count = 0;
+    size_t first_position = 0;
+    size_t last_position = 0;
+  };
+  /// Keys [low, high) of a block: those that some query of a group sees.
+  struct Seen {
+    size_t low = 0;
+    size_t high = 0;
 
-  size_t dim() const { return span.args->head_dim; }
+    bool is_empty() const { return low >= high; }
+    size_t first_vec() const { return low / kLanes; }
+    size_t end_vec() const { return (high + kLanes - 1) / kLanes; }
+  };
 
-  /// Fills offsets; keys that nobody sees repeat one that is seen.
-  void find_keys() {
-    const AttentionArgs& args = *span.args;
-    const size_t width = args.kv_heads * args.head_dim;
-    size_t page = (begin + low) / args.page_tokens;
-    size_t slot = (begin + low) % args.page_tokens;
-    for (size_t j = low; j < high; ++j, ++slot) {
-      if (slot == args.page_tokens) {
-        slot = 0;
-        ++page;
-      }
-      const size_t row = span.row->pages[page] * args.page_tokens + slot;
-      offsets[j] = row * width + span.kv_head * args.head_dim;
-    }
-    for (size_t j = 0; j < low; ++j) offsets[j] = offsets[low];
-    for (size_t j = high; j < kKeys; ++j) offsets[j] = offsets[high - 1];
-  }
+  float* query(size_t q) const { return scratch_.queries + q * padded(dim_); }
+  float* total(size_t q) const { return scratch_.totals + q * SpanScratch::kTotals; }
+  float* scores(size_t q) const { return scratch_.scores + q * kKeys; }
+  float* values(size_t q) const { return state_.values + q * padded(dim_); }
 
-  /// Lays the block's keys out by dimension.
-  void transpose_keys() {
-    const float* pool = span.args->k_pool;
-    for (size_t j = 0; j < kKeys; j += V::kLanes) {
-      size_t i = 0;
-      for (; i + V::kLanes <= dim(); i += V::kLanes) {
-        V rows[8];
-#pragma GCC unroll 8
-        for (size_t r = 0; r < 8; ++r) rows[r] = V::load(pool + offsets[j + r] + i);
-        V::transpose(rows);
-#pragma GCC unroll 8
-        for (size_t r = 0; r < 8; ++r) rows[r].store(keys + (i + r) * kKeys + j);
-      }
-      for (; i < dim(); ++i) {
-        for (size_t r = 0; r < 8; ++r) keys[i * kKeys + j + r] = pool[offsets[j + r] + i];
+  /// Scales the queries, empties the state and shares the queries out to groups of like sizes.
+  void begin() {
+    const AttentionArgs& args = *span_.args;
+    const V factor = V::all(args.softcap > 0.0f ? args.scale : args.scale * kBitsPerNat);
+    size_t q = 0;
+    for (size_t t = 0; t < span_.tokens; ++t) {
+      const float* token =
+          args.q + (span_.row->first_token + span_.first_token + t) * args.q_stride;
+      for (size_t h = 0; h < span_.head_count; ++h, ++q) {
+        const float* from = token + span_.heads[h] * dim_;
+        map2<V>(from, from, query(q), dim_, [&](V x, V) { return x * factor; });
+        V::zero().store(total(q));
+        state_.greatest[q] = kNothing;
+        for (size_t i = 0; i < padded(dim_); i += kLanes) V::zero().store(values(q) + i);
       }
     }
-  }
-
-  const float* query(size_t index) const {
-    const size_t token = span.row->first_token + span.first_token + index / span.head_count;
-    return span.args->q + token * span.args->q_stride + span.head(index) * dim();
-  }
-
-  /// scores = q . k, summed over dimensions in order.
-  template <int kRows, int kVecs>
-  void score(size_t first) {
-    const float* q[kRows];
-    for (int r = 0; r < kRows; ++r) q[r] = query(first + static_cast<size_t>(r));
-    for (size_t j = 0; j < kKeyVecs; j += kVecs) {
-      V acc[kRows][kVecs];
-#pragma GCC unroll 12
-      for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-        for (int c = 0; c < kVecs; ++c) acc[r][c] = V::zero();
-      }
-      const float* key = keys + j * V::kLanes;
-      for (size_t i = 0; i < dim(); ++i, key += kKeys) {
-        V k[kVecs];
-#pragma GCC unroll 4
-        for (int c = 0; c < kVecs; ++c) k[c] = V::load(key + c * static_cast<int>(V::kLanes));
-#pragma GCC unroll 12
-        for (int r = 0; r < kRows; ++r) {
-          const V factor = V::all(q[r][i]);
-#pragma GCC unroll 4
-          for (int c = 0; c < kVecs; ++c) acc[r][c] = V::fma(factor, k[c], acc[r][c]);
-        }
-      }
-      for (int r = 0; r < kRows; ++r) {
-        float* out = scores + (first + static_cast<size_t>(r)) * kKeys + j * V::kLanes;
-        for (int c = 0; c < kVecs; ++c) acc[r][c].store(out + c * static_cast<int>(V::kLanes));
-      }
+    is_direct_ = q <= kMostDirect;
+    const size_t rows = is_direct_ ? Tile::kDirectRows : Tile::kRows;
+    const size_t count = (q + rows - 1) / rows;
+    for (size_t g = 0; g < count; ++g) {
+      const size_t from = span_.queries() * g / count, to = span_.queries() * (g + 1) / count;
+      groups_[group_count_++] = {from, to - from, span_.position(from), span_.position(to - 1)};
     }
   }
 
-  /// Turns a query's scores into weights and moves its greatest score and total on.
-  void weigh(size_t query_index) {
-    float* s = scores + query_index * kKeys;
-    const size_t at = span.position(query_index);
-    const size_t visible = span.first_visible(at);
-    const size_t from = visible > begin ? visible - begin : 0;
-    const size_t to = at + 1 < begin + kKeys ? (at + 1 > begin ? at + 1 - begin : 0) : kKeys;
-    if (from >= to) {
-      for (size_t j = 0; j < kKeys; ++j) s[j] = 0.0f;
-      decay[query_index] = 1.0f;
-      return;
-    }
-    const float cap = span.args->softcap;
-    V v[kKeyVecs];
-    for (size_t j = 0; j < kKeyVecs; ++j) {
-      v[j] = V::load(s + j * V::kLanes) * V::all(span.args->scale);
-      if (cap > 0.0f) v[j] = V::all(cap) * vec_tanh(v[j] / V::all(cap));
-      v[j].store(s + j * V::kLanes);
-    }
-    for (size_t j = 0; j < from; ++j) s[j] = -std::numeric_limits<float>::infinity();
-    for (size_t j = to; j < kKeys; ++j) s[j] = -std::numeric_limits<float>::infinity();
-    for (size_t j = 0; j < kKeyVecs; ++j) v[j] = V::load(s + j * V::kLanes);
-    const float most = V::max(V::max(v[0], v[1]), V::max(v[2], v[3])).greatest();
-    float& greatest = state.greatest[query_index];
-    const float next = greatest > most ? greatest : most;
-    for (size_t j = 0; j < kKeyVecs; ++j) {
-      v[j] = vec_exp(v[j] - V::all(next));
-      v[j].store(s + j * V::kLanes);
-    }
-    const float sum = ((v[0] + v[1]) + (v[2] + v[3])).sum();
-    decay[query_index] = scalar_exp<V>(greatest - next);
-    float& total = state.total[query_index];
-    total = total * decay[query_index] + sum;
-    greatest = next;
+  Seen seen_by(size_t first_position, size_t last_position, size_t at) const {
+    const size_t first = span_.first_visible(first_position);
+    Seen seen;
+    seen.low = first > at ? first - at : 0;
+    if (last_position >= at)
+      seen.high = last_position - at < kKeys ? last_position - at + 1 : kKeys;
+    return seen;
+  }
+  Seen seen_by(const Group& group, size_t at) const {
+    return seen_by(group.first_position, group.last_position, at);
   }
 
-  /// values = values * decay + weights . v, over keys in order, for kVecs vectors of dimensions.
-  template <int kRows, int kVecs>
-  [[gnu::always_inline]] void add_dims(size_t first, size_t i) {
-    const float* pool = span.args->v_pool + i;
-    V acc[kRows][kVecs];
-#pragma GCC unroll 12
-    for (int r = 0; r < kRows; ++r) {
-      const size_t q = first + static_cast<size_t>(r);
-#pragma GCC unroll 4
-      for (int c = 0; c < kVecs; ++c) {
-        acc[r][c] = V::load(state.values + q * dim() + i + c * static_cast<int>(V::kLanes)) *
-                    V::all(decay[q]);
-      }
-    }
-    const float* weight = scores + first * kKeys;
-    for (size_t j = low; j < high; ++j) {
-      V value[kVecs];
-#pragma GCC unroll 4
-      for (int c = 0; c < kVecs; ++c)
-        value[c] = V::load(pool + offsets[j] + c * static_cast<int>(V::kLanes));
-#pragma GCC unroll 12
-      for (int r = 0; r < kRows; ++r) {
-        const V factor = V::all(weight[static_cast<size_t>(r) * kKeys + j]);
-#pragma GCC unroll 4
-        for (int c = 0; c < kVecs; ++c) acc[r][c] = V::fma(factor, value[c], acc[r][c]);
-      }
-    }
-    for (int r = 0; r < kRows; ++r) {
-      float* out = state.values + (first + static_cast<size_t>(r)) * dim() + i;
-      for (int c = 0; c < kVecs; ++c) acc[r][c].store(out + c * static_cast<int>(V::kLanes));
-    }
-  }
-
-  /// The last dimensions of a head size that is no multiple of a vector.
-  void add_tail(size_t q, size_t i, size_t n) {
-    float* out = state.values + q * dim() + i;
-    V acc = V::load(out, n) * V::all(decay[q]);
-    for (size_t j = low; j < high; ++j) {
-      acc = V::fma(V::all(scores[q * kKeys + j]), V::load(span.args->v_pool + offsets[j] + i, n),
-                   acc);
-    }
-    acc.store(out, n);
-  }
-
-  template <int kRows, int kVecs>
-  void add_values(size_t first) {
-    size_t i = 0;
-    for (; i + kVecs * V::kLanes <= dim(); i += kVecs * V::kLanes) add_dims<kRows, kVecs>(first, i);
-    for (; i + V::kLanes <= dim(); i += V::kLanes) add_dims<kRows, 1>(first, i);
-    for (size_t r = 0; i < dim() && r < kRows; ++r) add_tail(first + r, i, dim() - i);
+  void attend_direct(const Group& group, Block block) {
+    const Seen seen = seen_by(group, block.begin);
+    if (seen.is_empty()) return;
+    block.low = seen.low;
+    block.high = seen.high;
+    with_rows<Tile::kDirectRows>(
+        group.count, [&](auto rows) { attend_directly<decltype(rows)::value>(group, block); });
   }
 
   template <int kRows>
-  void run_rows(size_t first) {
-    constexpr int kVecs = kRows <= 3 ? 4 : 2;
-    score<kRows, kVecs>(first);
-    for (size_t r = 0; r < kRows; ++r) weigh(first + r);
-    add_values<kRows, kVecs>(first);
+  [[gnu::always_inline]] void attend_directly(const Group& group, const Block& block) {
+    constexpr int kVecs = Tile::direct_vecs(kRows);
+    const std::byte* at[Block::kVecs];
+    block.find_keys(at);
+    for (size_t v = 0; v < Block::kVecs; v += kVecs) {
+      if (v * kLanes >= block.high || (v + kVecs) * kLanes <= block.low) continue;
+      KeyColumns<kVecs> columns{.stride = block.page_tokens() * Block::kBytes};
+      // While keys are read, their values come: as many bytes.
+      if (v * kLanes >= block.low) columns.ahead = block.value_at(block.begin + v * kLanes);
+      for (size_t c = 0; c < kVecs; ++c) columns.first[c] = at[v + c];
+      score_tile<V, kType, kRows, kVecs>(query(group.first), dim_, columns,
+                                         scores(group.first) + v * kLanes);
+    }
+    weigh(group, block.begin);
+    ValueRun runs[kKeys];
+    const ValueRows rows{.runs = runs,
+                         .count = block.find_values(runs),
+                         .stride = dim_ * Block::kBytes,
+                         .page_bytes = block.page_tokens()};
+    size_t i = 0;
+    for (; i + kVecs * kLanes <= dim_; i += kVecs * kLanes)
+      add_values<kType, kRows, kVecs>(group.first, i, rows, i * Block::kBytes);
+    for (; i < dim_; i += kLanes)
+      add_values<kType, kRows, 1>(group.first, i, rows, i * Block::kBytes);
   }
 
-  void run() {
-    find_keys();
-    transpose_keys();
-    size_t q = 0;
-    for (; q + 6 <= span.queries(); q += 6) run_rows<6>(q);
-    switch (span.queries() - q) {
-      case 1:
-        return run_rows<1>(q);
-      case 2:
-        return run_rows<2>(q);
-      case 3:
-        return run_rows<3>(q);
-      case 4:
-        return run_rows<4>(q);
-      case 5:
-        return run_rows<5>(q);
-      default:
-        return;
+  template <ScalarType kFrom, int kRows, int kVecs>
+  [[gnu::always_inline]] void add_values(size_t q, size_t i, const ValueRows& rows, size_t offset) {
+    value_tile<V, kFrom, kRows, kVecs>(scores(q), scratch_.decay + q, rows, offset, values(q) + i,
+                                       padded(dim_));
+  }
+
+  void attend_copied(const Block& block) {
+    block.copy_keys(scratch_.keys);
+    block.copy_values(scratch_.values);
+    for (size_t j = block.low / Tile::kPanel * Tile::kPanel; j < block.high; j += Tile::kPanel)
+      for (size_t g = 0; g < group_count_; ++g)
+        score_panel(groups_[g], block.begin, j, ahead(block, g, j));
+    for (size_t g = 0; g < group_count_; ++g)
+      if (!seen_by(groups_[g], block.begin).is_empty()) weigh(groups_[g], block.begin);
+    for (size_t i = 0; i < dim_; i += Tile::kPanel)
+      for (size_t g = 0; g < group_count_; ++g) add_panel(groups_[g], block.begin, i);
+  }
+
+  /// What is fetched of the next block while a group meets a panel: keys by the first group, values
+  /// by the second.
+  static const std::byte* ahead(const Block& block, size_t group, size_t j) {
+    const size_t position = block.begin + kKeys + j;
+    if (group > 1 || position >= block.next_end) return nullptr;
+    return group == 0 ? block.key_at(position) : block.value_at(position);
+  }
+
+  /// Scores of the keys from j of the block on.
+  void score_panel(const Group& group, size_t at, size_t j, const std::byte* next) {
+    const Seen seen = seen_by(group, at);
+    if (j >= seen.high || j + Tile::kPanel <= seen.low) return;
+    const auto* panel = reinterpret_cast<const std::byte*>(scratch_.keys + j * dim_);
+    const KeyColumns<Tile::kPanelVecs> columns{.first = {panel, panel + kLanes * sizeof(float)},
+                                               .stride = Tile::kPanel * sizeof(float),
+                                               .ahead = next};
+    with_rows<Tile::kRows>(group.count, [&](auto rows) {
+      score_tile<V, ScalarType::kF32, decltype(rows)::value, Tile::kPanelVecs>(
+          query(group.first), dim_, columns, scores(group.first) + j);
+    });
+  }
+
+  /// Values of the dimensions from i on.
+  void add_panel(const Group& group, size_t at, size_t i) {
+    const Seen seen = seen_by(group, at);
+    if (seen.is_empty()) return;
+    const float* panel = scratch_.values + i * kKeys + seen.low * Tile::kPanel;
+    const ValueRun run{reinterpret_cast<const std::byte*>(panel), seen.low, seen.high, nullptr};
+    const ValueRows rows{.runs = &run, .count = 1, .stride = Tile::kPanel * sizeof(float)};
+    with_rows<Tile::kRows>(group.count, [&](auto n) {
+      constexpr int kRows = decltype(n)::value;
+      if (dim_ - i > kLanes) {
+        add_values<ScalarType::kF32, kRows, Tile::kPanelVecs>(group.first, i, rows, 0);
+      } else {
+        add_values<ScalarType::kF32, kRows, 1>(group.first, i, rows, 0);
+      }
+    });
+  }
+
+  /// Turns the scores of a group's queries into weights and moves greatest scores and totals on.
+  void weigh(const Group& group, size_t at) {
+    const Seen seen = seen_by(group, at);
+    const bool is_whole =
+        group.first_position >= at + seen.end_vec() * kLanes - 1 &&
+        span_.first_visible(group.last_position) <= at + seen.first_vec() * kLanes;
+    bool is_blind[Tile::kRows] = {};
+    float steps[Tile::kRows + kLanes] = {};
+    for (size_t r = 0; r < group.count; ++r) {
+      float* s = scores(group.first + r);
+      if (span_.args->softcap > 0.0f) cap(s, seen);
+      if (!is_whole && !mask(s, span_.position(group.first + r), at, seen)) {
+        is_blind[r] = true;
+        continue;
+      }
+      V most = V::load(s + seen.first_vec() * kLanes);
+      for (size_t v = seen.first_vec() + 1; v < seen.end_vec(); ++v)
+        most = V::max(most, V::load(s + v * kLanes));
+      float& greatest = state_.greatest[group.first + r];
+      const float before = greatest, now = most.greatest();
+      greatest = before > now ? before : now;
+      steps[r] = before - greatest;
+    }
+    for (size_t r = 0; r < group.count; r += kLanes) vec_exp2(V::load(steps + r)).store(steps + r);
+    for (size_t r = 0; r < group.count; ++r) {
+      const size_t q = group.first + r;
+      scratch_.decay[q] = steps[r];
+      if (is_blind[r]) continue;
+      float* s = scores(q);
+      const V greatest = V::all(state_.greatest[q]);
+      V sum = V::load(total(q)) * V::all(steps[r]);
+      for (size_t v = seen.first_vec(); v < seen.end_vec(); ++v) {
+        const V weight = vec_exp2(V::load(s + v * kLanes) - greatest);
+        weight.store(s + v * kLanes);
+        sum = sum + weight;
+      }
+      sum.store(total(q));
     }
   }
+
+  /// Hides keys that a query does not see. If it sees none, weights become 0 and the result false.
+  bool mask(float* s, size_t position, size_t at, const Seen& group) const {
+    const Seen own = seen_by(position, position, at);
+    const size_t begin = group.first_vec() * kLanes, end = group.end_vec() * kLanes;
+    if (own.is_empty()) {
+      for (size_t j = begin; j < end; ++j) s[j] = 0.0f;
+      return false;
+    }
+    for (size_t j = begin; j < own.low; ++j) s[j] = kNothing;
+    for (size_t j = own.high; j < end; ++j) s[j] = kNothing;
+    return true;
+  }
+
+  void cap(float* s, const Seen& seen) const {
+    const V limit = V::all(span_.args->softcap);
+    const V bits = V::all(span_.args->softcap * kBitsPerNat);
+    for (size_t v = seen.first_vec(); v < seen.end_vec(); ++v)
+      (bits * vec_tanh(V::load(s + v * kLanes) / limit)).store(s + v * kLanes);
+  }
+
+  const AttentionSpan& span_;
+  const SpanState& state_;
+  const SpanScratch& scratch_;
+  const size_t dim_;
+  Group groups_[(AttentionSpan::kQueries + Tile::kRows - 1) / Tile::kRows];
+  size_t group_count_ = 0;
+  bool is_direct_ = false;
 };
 
 template <class V>
-void attend_span(const AttentionSpan& span, const SpanState& state, float* scratch) {
-  const size_t dim = span.args->head_dim;
-  for (size_t q = 0; q < span.queries(); ++q) {
-    state.greatest[q] = -std::numeric_limits<float>::infinity();
-    state.total[q] = 0.0f;
-  }
-  for (size_t i = 0; i < span.queries() * dim; ++i) state.values[i] = 0.0f;
-
-  const size_t first = span.first_visible(span.position(0));
-  const size_t last = span.position(span.queries() - 1);
-  const size_t end = span.key_begin + AttentionSpan::kSpanKeys;
-  for (size_t begin = span.key_begin; begin < end && begin <= last;
-       begin += AttentionSpan::kBlockKeys) {
-    if (begin + AttentionSpan::kBlockKeys <= first) continue;
-    AttentionBlock<V> block{.span = span, .state = state, .begin = begin};
-    block.low = first > begin ? first - begin : 0;
-    block.high =
-        last + 1 - begin < AttentionSpan::kBlockKeys ? last + 1 - begin : AttentionSpan::kBlockKeys;
-    block.keys = scratch;
-    block.scores = block.keys + dim * AttentionSpan::kBlockKeys;
-    block.decay = block.scores + AttentionSpan::kQueries * AttentionSpan::kBlockKeys;
-    block.run();
+void attend_span(const AttentionSpan& span, const SpanState& state, float* memory) {
+  const SpanScratch scratch = SpanScratch::at(memory, span.args->head_dim);
+  if (span.args->kv_type == ScalarType::kF16) {
+    SpanKernel<V, ScalarType::kF16>(span, state, scratch).run();
+  } else {
+    SpanKernel<V, ScalarType::kF32>(span, state, scratch).run();
   }
 }
 
@@ -255,13 +280,25 @@ void join_spans(const SpanState& into, const SpanState& part, size_t queries, si
   for (size_t q = 0; q < queries; ++q) {
     if (part.greatest[q] == -std::numeric_limits<float>::infinity()) continue;  // saw no key
     const float next = into.greatest[q] > part.greatest[q] ? into.greatest[q] : part.greatest[q];
-    const float old_factor = scalar_exp<V>(into.greatest[q] - next);
-    const float new_factor = scalar_exp<V>(part.greatest[q] - next);
-    into.total[q] = into.total[q] * old_factor + part.total[q] * new_factor;
+    float factors[V::kLanes] = {into.greatest[q] - next, part.greatest[q] - next};
+    vec_exp2(V::load(factors)).store(factors);
+    into.total[q] = into.total[q] * factors[0] + part.total[q] * factors[1];
     into.greatest[q] = next;
-    float* values = into.values + q * head_dim;
-    map2<V>(values, part.values + q * head_dim, values, head_dim,
-            [&](V a, V b) { return V::fma(a, V::all(old_factor), b * V::all(new_factor)); });
+    float* values = into.values + q * padded(head_dim);
+    map2<V>(values, part.values + q * padded(head_dim), values, padded(head_dim),
+            [&](V a, V b) { return V::fma(a, V::all(factors[0]), b * V::all(factors[1])); });
+  }
+}
+
+/// Writes the queries' results.
+template <class V>
+void finish_span(const AttentionSpan& span, const SpanState& state) {
+  const size_t dim = span.args->head_dim;
+  for (size_t q = 0; q < span.queries(); ++q) {
+    float* out = span.args->out + (span.token(q) * span.args->heads + span.head(q)) * dim;
+    const float* values = state.values + q * padded(dim);
+    const V factor = V::all(1.0f / state.total[q]);
+    map2<V>(values, values, out, dim, [&](V x, V) { return x * factor; });
   }
 }
 

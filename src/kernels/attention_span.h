@@ -8,27 +8,36 @@
 
 namespace tandem::kernels {
 
-/// The running softmax of queries: greatest score, sum of exp(score - greatest), and the values
-/// weighted by these exponentials. The greatest is -infinity before the first key.
+/// Rounded up, so that whole vectors of any width fit.
+[[gnu::always_inline]] constexpr size_t padded(size_t floats, size_t unit = 16) {
+  return (floats + unit - 1) / unit * unit;
+}
+
+inline constexpr float kBitsPerNat = 1.44269504f;  // log2(e)
+
+/// The running softmax of queries: greatest score, sum of 2^(score - greatest), and the values
+/// weighted by these powers; scores are in bits, that is times log2(e). The greatest is -infinity
+/// before the first key.
 struct SpanState {
+  float* values = nullptr;    // [queries, padded(head_dim)]
   float* greatest = nullptr;  // [queries]
   float* total = nullptr;     // [queries]
-  float* values = nullptr;    // [queries, head_dim]
 
   /// Floats that the state of some queries takes, and its place in such memory.
   static constexpr size_t floats(size_t queries, size_t head_dim) {
-    return queries * (head_dim + 2);
+    return queries * padded(head_dim) + padded(2 * queries);
   }
-  static SpanState at(float* memory, size_t queries) {
-    return {memory, memory + queries, memory + 2 * queries};
+  static SpanState at(float* memory, size_t queries, size_t head_dim) {
+    float* after = memory + queries * padded(head_dim);
+    return {memory, after, after + queries};
   }
 };
 
 /// Queries (token, head), heads inner: tokens [first_token, first_token + tokens) of the row.
 struct AttentionSpan {
-  static constexpr size_t kBlockKeys = 32;  // keys whose scores are held at once
+  static constexpr size_t kBlockKeys = 64;  // keys whose scores are held at once
   static constexpr size_t kSpanKeys = 512;  // keys that are joined before spans are; of kBlockKeys
-  static constexpr size_t kQueries = 32;    // most queries of one span
+  static constexpr size_t kQueries = 96;    // most queries of one span
 
   const AttentionArgs* args = nullptr;  // strides resolved
   const AttentionRow* row = nullptr;
@@ -39,16 +48,48 @@ struct AttentionSpan {
   size_t head_count = 0;
   size_t key_begin = 0;  // position; a multiple of kSpanKeys
 
-  size_t queries() const { return tokens * head_count; }
-  size_t position(size_t query) const { return row->start + first_token + query / head_count; }
-  uint32_t head(size_t query) const { return heads[query % head_count]; }
+  [[gnu::always_inline]] size_t queries() const { return tokens * head_count; }
+  [[gnu::always_inline]] size_t position(size_t query) const {
+    return row->start + first_token + query / head_count;
+  }
+  [[gnu::always_inline]] uint32_t head(size_t query) const { return heads[query % head_count]; }
+  /// Index of the query's token in q and out.
+  [[gnu::always_inline]] size_t token(size_t query) const {
+    return row->first_token + first_token + query / head_count;
+  }
   /// The first position that a token at `at` sees.
-  size_t first_visible(size_t at) const {
+  [[gnu::always_inline]] size_t first_visible(size_t at) const {
     return args->window == 0 || at < args->window ? 0 : at + 1 - args->window;
   }
-  /// Scratch: the transposed keys of a block, scores, and a correction a query.
-  static constexpr size_t scratch_floats(size_t head_dim) {
-    return (head_dim + 8) * kBlockKeys + kQueries * kBlockKeys + kQueries;
+};
+
+/// What attending to a span needs besides the state.
+struct SpanScratch {
+  float* queries = nullptr;  // [queries, padded(head_dim)], scaled
+  float* totals = nullptr;   // [queries, 16]: a vector of sums each
+  float* scores = nullptr;   // [queries, kBlockKeys], later weights
+  float* decay = nullptr;    // [queries]: what the values so far are multiplied by
+  float* keys = nullptr;     // of a block: [panels, head_dim, keys of a panel]
+  float* values = nullptr;   // of a block: [panels, kBlockKeys, dimensions of a panel]
+
+  static constexpr size_t kTotals = 16;
+  static constexpr size_t kMostPanel = 32;
+
+  static constexpr size_t floats(size_t head_dim) {
+    constexpr size_t kQueries = AttentionSpan::kQueries, kKeys = AttentionSpan::kBlockKeys;
+    return kQueries * (padded(head_dim) + kTotals + kKeys + 1) + kTotals +
+           kKeys * (head_dim + padded(head_dim, kMostPanel));
+  }
+  [[gnu::always_inline]] static SpanScratch at(float* memory, size_t head_dim) {
+    constexpr size_t kQueries = AttentionSpan::kQueries, kKeys = AttentionSpan::kBlockKeys;
+    SpanScratch out;
+    out.queries = memory;
+    out.totals = out.queries + kQueries * padded(head_dim);
+    out.scores = out.totals + kQueries * kTotals;
+    out.decay = out.scores + kQueries * kKeys;
+    out.keys = out.decay + kQueries + kTotals;
+    out.values = out.keys + kKeys * head_dim;
+    return out;
   }
 };
 

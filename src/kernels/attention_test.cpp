@@ -15,7 +15,8 @@ namespace {
 /// kernel that reads it shows.
 struct Scene {
   AttentionArgs args;
-  std::vector<float> q, k_pool, v_pool, sinks;
+  std::vector<float> q, k, v, sinks;      // k and v [slots, kv_heads, head_dim]
+  std::vector<std::byte> k_pool, v_pool;  // the same in the pools' layouts and type
   std::vector<uint32_t> kv_head_of;
   std::vector<std::vector<uint32_t>> tables;
   std::vector<AttentionRow> rows;
@@ -24,9 +25,11 @@ struct Scene {
   Scene(TestRandom& random, size_t most_rows, size_t most_context) {
     args.kv_heads = random.size(1, 4);
     args.heads = args.kv_heads * random.size(1, 5) + random.size(0, 1);
-    args.head_dim =
-        random.chance(0.5) ? random.pick<size_t>({16, 64, 80, 128}) : random.size(1, 40);
-    args.page_tokens = random.pick<size_t>({1, 7, 16, 64});
+    args.head_dim = random.chance(0.5)   ? random.pick<size_t>({16, 64, 80, 128})
+                    : random.chance(0.8) ? random.size(1, 40)
+                                         : random.size(100, 256);
+    args.page_tokens = random.pick<size_t>({1, 7, 8, 16, 24, 32, 64, 128});
+    args.kv_type = random.pick({ScalarType::kF16, ScalarType::kF16, ScalarType::kF32});
     args.scale = 1.0f / std::sqrt(static_cast<float>(args.head_dim));
     args.window = random.chance(0.3) ? random.size(1, most_context) : 0;
     args.softcap = random.chance(0.2) ? 5.0f : 0.0f;
@@ -52,6 +55,38 @@ struct Scene {
     args.rows = rows;
   }
 
+  /// One prompt whose `heads` query heads read one KV head.
+  Scene(ScalarType type, size_t dim, size_t heads, size_t count) : tokens(count) {
+    TestRandom random(7);
+    args.kv_type = type;
+    args.kv_heads = 1;
+    args.heads = heads;
+    args.head_dim = dim;
+    args.scale = 1.0f / std::sqrt(static_cast<float>(dim));
+    q = random.normals(tokens * heads * dim, 2.0f);
+    k = random.normals(tokens * dim);
+    v = random.normals(tokens * dim);
+    kv_head_of.assign(heads, 0);
+    args.q = q.data();
+    args.kv_head_of = kv_head_of.data();
+    rows.push_back({.count = tokens});
+  }
+
+  /// Lays that prompt out in pages of this size, in their order.
+  void use_pages(size_t page_tokens) {
+    args.page_tokens = page_tokens;
+    const size_t pages = pages_of(rows[0]);
+    k.resize(pages * page_tokens * args.head_dim, NAN);
+    v.resize(k.size(), NAN);
+    tables.assign(1, std::vector<uint32_t>(pages));
+    std::iota(tables[0].begin(), tables[0].end(), 0u);
+    rows[0].pages = tables[0].data();
+    lay_out(pages);
+    args.k_pool = k_pool.data();
+    args.v_pool = v_pool.data();
+    args.rows = rows;
+  }
+
   void fill_pools(TestRandom& random) {
     size_t pages = 3;
     for (const AttentionRow& row : rows) pages += pages_of(row);
@@ -59,8 +94,8 @@ struct Scene {
     std::iota(order.begin(), order.end(), 0u);
     for (size_t i = pages - 1; i > 0; --i) std::swap(order[i], order[random.size(0, i)]);
     const size_t width = args.kv_heads * args.head_dim;
-    k_pool.assign(pages * args.page_tokens * width, NAN);
-    v_pool = k_pool;
+    k.assign(pages * args.page_tokens * width, NAN);
+    v = k;
     size_t next = 0;
     for (AttentionRow& row : rows) {
       const auto begin = order.begin() + static_cast<ptrdiff_t>(next);
@@ -69,12 +104,37 @@ struct Scene {
       for (size_t at = 0; at < row.start + row.count; ++at) {
         const size_t slot = slot_of(tables.back(), at);
         for (size_t i = slot * width; i < (slot + 1) * width; ++i) {
-          k_pool[i] = random.normal();
-          v_pool[i] = random.normal();
+          k[i] = kept(random.normal());
+          v[i] = kept(random.normal());
         }
       }
     }
     for (size_t i = 0; i < rows.size(); ++i) rows[i].pages = tables[i].data();
+    lay_out(pages);
+  }
+
+  /// As a pool holds it.
+  float kept(float x) const { return args.kv_type == ScalarType::kF16 ? from_f16(to_f16(x)) : x; }
+
+  /// Fills the pools. They end where their vectors end, so that a read beyond shows under ASan.
+  void lay_out(size_t pages) {
+    const size_t bytes = size_of(args.kv_type), tokens_of = args.page_tokens, dim = args.head_dim;
+    k_pool.resize(k.size() * bytes);
+    v_pool.resize(v.size() * bytes);
+    const auto put = [&](std::vector<std::byte>& pool, size_t at, float x) {
+      const uint16_t half = std::isnan(x) ? 0x7e00 : to_f16(x);
+      std::memcpy(&pool[at * bytes], bytes == 2 ? static_cast<const void*>(&half) : &x, bytes);
+    };
+    for (size_t slot = 0; slot < pages * tokens_of; ++slot) {
+      for (size_t h = 0; h < args.kv_heads; ++h) {
+        const size_t first = (slot / tokens_of * args.kv_heads + h) * tokens_of * dim;
+        const size_t from = (slot * args.kv_heads + h) * dim, offset = slot % tokens_of;
+        for (size_t i = 0; i < dim; ++i) {
+          put(k_pool, first + i * tokens_of + offset, k[from + i]);
+          put(v_pool, first + offset * dim + i, v[from + i]);
+        }
+      }
+    }
   }
 
   size_t pages_of(const AttentionRow& row) const {
@@ -114,14 +174,14 @@ struct Scene {
       double score = 0;
       for (size_t i = 0; i < d; ++i) {
         score += static_cast<double>(q[token * args.q_stride + h * d + i]) *
-                 static_cast<double>(k_pool[from + i]);
+                 static_cast<double>(k[from + i]);
       }
       score *= static_cast<double>(args.scale);
       const double cap = static_cast<double>(args.softcap);
       if (cap > 0) score = cap * std::tanh(score / cap);
       total += std::exp(score);
       for (size_t i = 0; i < d; ++i)
-        values[i] += std::exp(score) * static_cast<double>(v_pool[from + i]);
+        values[i] += std::exp(score) * static_cast<double>(v[from + i]);
     }
     for (size_t i = 0; i < d; ++i) out[(token * args.heads + h) * d + i] = values[i] / total;
   }
@@ -178,26 +238,30 @@ TEST_CASE("attention: long contexts that are split over keys") {
   }
 }
 
-TEST_CASE("attention: a page table of other page sizes gives the same bits") {
-  WorkerPool pool(1);
-  const size_t dim = 24, tokens = 70;
-  TestRandom random(3);
-  const auto q = random.normals(tokens * dim), k = random.normals(tokens * dim);
-  const auto v = random.normals(tokens * dim);
-  const uint32_t head = 0;
-  std::vector<uint32_t> table(tokens);
-  std::iota(table.begin(), table.end(), 0u);
-  std::vector<float> outs[2] = {std::vector<float>(q.size()), std::vector<float>(q.size())};
-  for (const size_t i : {0u, 1u}) {
-    const AttentionRow row{.count = tokens, .pages = table.data()};
-    AttentionArgs args{
-        .q = q.data(), .out = outs[i].data(), .k_pool = k.data(), .v_pool = v.data()};
-    args.page_tokens = i == 0 ? 1 : 9;
-    args.heads = args.kv_heads = 1;
-    args.head_dim = dim;
-    args.kv_head_of = &head;
-    args.rows = {&row, 1};
-    attention(pool, args);
+TEST_CASE("attention: other page sizes give the same bits, and a prompt those of a decode") {
+  for (const CpuLevel level : test_levels()) {
+    for (const ScalarType type : {ScalarType::kF32, ScalarType::kF16}) {
+      for (const size_t dim : {64u, 24u, 37u}) {
+        CAPTURE(name(level));
+        CAPTURE(dim);
+        WorkerPool pool(2, level);
+        Scene scene(type, dim, 3, 700);
+        scene.use_pages(32);
+        const std::vector<float> out = scene.run(pool);
+        for (const size_t tokens : {1u, 9u, 16u, 512u}) {
+          CAPTURE(tokens);
+          scene.use_pages(tokens);
+          REQUIRE(same_bits(out, scene.run(pool)));
+        }
+        std::vector<AttentionRow> steps;
+        for (size_t t = 0; t < scene.tokens; ++t) {
+          AttentionRow step = scene.rows[0];
+          step.first_token = step.start = t;
+          step.count = 1;
+          steps.push_back(step);
+        }
+        REQUIRE(same_bits(out, scene.run(pool, steps)));
+      }
+    }
   }
-  CHECK(same_bits(outs[0], outs[1]));
 }

@@ -7,6 +7,7 @@
 #include "kernels/activation.h"
 #include "kernels/attention_span.h"
 #include "kernels/cpu_level.h"
+#include "kernels/kv_write.h"
 #include "kernels/matmul_task.h"
 #include "kernels/norm.h"
 #include "kernels/rope.h"
@@ -28,6 +29,9 @@ struct KernelTable {
   void (*attend_span)(const AttentionSpan&, const SpanState&, float* scratch);
   /// Continues `into` by a later span's state.
   void (*join_spans)(const SpanState& into, const SpanState& part, size_t queries, size_t head_dim);
+  /// Writes what the span's queries attended to.
+  void (*finish_span)(const AttentionSpan&, const SpanState&);
+  void (*kv_write)(const KvWriteArgs&, size_t begin, size_t end);
 };
 
 const KernelTable& kernels_of(CpuLevel level);

@@ -2,6 +2,7 @@
 #include "kernels/kernel_table.h"
 
 #if defined(__AVX512VNNI__)
+#include "kernels/attention_kernel.h"
 #include "kernels/matmul_kernel.h"
 #include "kernels/row_codes_kernel.h"
 #include "kernels/simd_avx512.h"
@@ -13,6 +14,9 @@ const KernelTable& avx512_kernels() {
     KernelTable out = avx2_kernels();
     out.prepare = prepare_rows<Avx512Vec>;
     out.matmul = matmul_range<Avx512Vec>;
+    out.attend_span = attend_span<Avx512Vec>;
+    out.join_spans = join_spans<Avx512Vec>;
+    out.finish_span = finish_span<Avx512Vec>;
     return out;
   }();
   return table;

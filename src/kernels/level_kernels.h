@@ -3,6 +3,7 @@
 
 #include "kernels/attention_kernel.h"
 #include "kernels/kernel_table.h"
+#include "kernels/kv_write_kernel.h"
 #include "kernels/matmul_kernel.h"
 #include "kernels/row_codes_kernel.h"
 #include "kernels/row_kernels.h"
@@ -18,7 +19,9 @@ constexpr KernelTable table_for() {
           .gated = gated_range<V>,
           .softcap = softcap_range<V>,
           .attend_span = attend_span<V>,
-          .join_spans = join_spans<V>};
+          .join_spans = join_spans<V>,
+          .finish_span = finish_span<V>,
+          .kv_write = kv_write_range<V>};
 }
 
 }  // namespace tandem::kernels

@@ -236,30 +236,110 @@ TEST_CASE("add and scale: exact, for any count") {
   });
 }
 
-TEST_CASE("kv write: each token lands in its slot, everything else stays") {
-  for_many_shapes(50, [](WorkerPool&, WorkerPool& two, TestRandom& random) {
-    const size_t heads = random.size(1, 4), dim = random.size(1, 80), width = heads * dim;
-    const size_t tokens = random_rows(random), slots = 2 * tokens + 3;
-    std::vector<uint32_t> slot(tokens);
-    for (uint32_t t = 0; t < tokens; ++t) slot[t] = static_cast<uint32_t>(slots) - 1 - 2 * t;
-    KvWriteArgs args{.tokens = tokens, .kv_heads = heads, .head_dim = dim, .slots = slot.data()};
-    args.k_stride = width + random.size(0, 3);
-    const auto k = random.normals(tokens * args.k_stride), v = random.normals(tokens * width);
-    std::vector<float> k_pool(slots * width, 5.0f), v_pool(slots * width, 6.0f);
+namespace {
+
+/// Tokens whose keys and values go to scattered slots of pools full of ones.
+struct WriteScene {
+  KvWriteArgs args;
+  std::vector<uint32_t> slots;
+  std::vector<float> k, v;
+  std::vector<std::byte> k_pool, v_pool;
+
+  explicit WriteScene(TestRandom& random) {
+    args.kv_heads = random.size(1, 4);
+    args.head_dim = random.size(1, 80);
+    args.tokens = random_rows(random);
+    args.page_tokens = random.pick<size_t>({1, 5, 16, 32});
+    args.kv_type = random.pick({ScalarType::kF16, ScalarType::kF32});
+    args.k_stride = width() + random.size(0, 3);
+    const size_t pages = 2 * args.tokens / args.page_tokens + 2;
+    for (size_t t = 0; t < args.tokens; ++t)
+      slots.push_back(static_cast<uint32_t>(pages * args.page_tokens - 1 - 2 * t));
+    k = random.normals(args.tokens * args.k_stride, random.pick({1.0f, 1e5f, 1e-6f}));
+    v = random.normals(args.tokens * width(), 1e5f);
+    const std::vector<float> ones(pages * args.page_tokens * width(), 1.0f);
+    k_pool = v_pool = encode(ones, args.kv_type);
     args.k = k.data();
     args.v = v.data();
+    args.slots = slots.data();
     args.k_pool = k_pool.data();
     args.v_pool = v_pool.data();
-    std::vector<float> k_want = k_pool, v_want = v_pool;
-    for (size_t i = 0; i < tokens * width; ++i) {
-      const size_t t = i / width;
-      k_want[slot[t] * width + i % width] = k[t * args.k_stride + i % width];
-      v_want[slot[t] * width + i % width] = v[i];
+  }
+
+  size_t width() const { return args.kv_heads * args.head_dim; }
+  float kept(float x) const { return args.kv_type == ScalarType::kF16 ? from_f16(to_f16(x)) : x; }
+
+  /// How many of the pools' elements are not what they should be.
+  size_t wrong() const {
+    std::vector<float> k_want(k_pool.size() / size_of(args.kv_type), 1.0f), v_want = k_want;
+    for (size_t t = 0; t < args.tokens; ++t) {
+      const size_t page = slots[t] / args.page_tokens, offset = slots[t] % args.page_tokens;
+      for (size_t i = 0; i < width(); ++i) {
+        const size_t h = i / args.head_dim, d = i % args.head_dim;
+        const size_t first = (page * args.kv_heads + h) * args.page_tokens * args.head_dim;
+        k_want[first + d * args.page_tokens + offset] = kept(k[t * args.k_stride + i]);
+        v_want[first + offset * args.head_dim + d] = kept(v[t * width() + i]);
+      }
     }
-    kv_write(two, args);
-    REQUIRE(same_bits(k_pool, k_want));
-    REQUIRE(same_bits(v_pool, v_want));
+    size_t count = 0;
+    for (size_t i = 0; i < k_want.size(); ++i) {
+      count += load_scalar(k_pool.data(), args.kv_type, i) != k_want[i];
+      count += load_scalar(v_pool.data(), args.kv_type, i) != v_want[i];
+    }
+    return count;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("kv write: each token lands in its slot in the pool's type, everything else stays") {
+  for_many_shapes(100, [](WorkerPool&, WorkerPool& two, TestRandom& random) {
+    WriteScene scene(random);
+    kv_write(two, scene.args);
+    REQUIRE(scene.wrong() == 0);
   });
+}
+
+TEST_CASE("kv write: keys are rotated on their way as rope() rotates them") {
+  for_many_shapes(100, [](WorkerPool& one, WorkerPool& two, TestRandom& random) {
+    WriteScene scene(random);
+    RopeArgs rope{.pairs = random.size(0, scene.args.head_dim / 2)};
+    rope.interleaved = random.chance(0.5);
+    const auto cosine = random.normals(scene.args.tokens * rope.pairs);
+    const auto sine = random.normals(scene.args.tokens * rope.pairs);
+    rope.cosine = cosine.data();
+    rope.sine = sine.data();
+    std::vector<float> rotated = scene.k;
+    scene.args.rope = &rope;
+    kv_write(two, scene.args);
+    rope.x = rotated.data();
+    rope.tokens = scene.args.tokens;
+    rope.heads = scene.args.kv_heads;
+    rope.head_dim = scene.args.head_dim;
+    rope.token_stride = scene.args.k_stride;
+    tandem::kernels::rope(one, rope);
+    REQUIRE(same_bits(rotated, scene.k));
+    REQUIRE(scene.wrong() == 0);
+  });
+}
+
+TEST_CASE("float16: rounds to nearest even, saturates and keeps what is not a number") {
+  CHECK(to_f16(1.0f) == 0x3c00);
+  CHECK(to_f16(1e9f) == 0x7bff);
+  CHECK(to_f16(-INFINITY) == 0xfbff);
+  CHECK(to_f16(65519.0f) == 0x7bff);
+  CHECK(std::isnan(from_f16(to_f16(NAN))));
+  size_t wrong = 0;
+  for (uint32_t bits = 0; bits < 0x7bff; ++bits) {
+    const auto half = static_cast<uint16_t>(bits), next = static_cast<uint16_t>(bits + 1);
+    const float a = from_f16(half), b = from_f16(next), middle = (a + b) / 2;
+    wrong += to_f16(a) != half;
+    wrong += to_f16(-a) != (half | 0x8000);
+    wrong += to_f16(middle) != (bits % 2 == 0 ? half : next);
+    wrong += to_f16(std::nextafter(middle, 0.0f)) != half;
+    wrong += to_f16(std::nextafter(middle, 1e9f)) != next;
+  }
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("page copy: copies happen in order, so that a chain of copies works") {

@@ -12,12 +12,12 @@ enum class ScalarType : uint8_t { kF32, kF16, kBf16 };
 
 constexpr size_t size_of(ScalarType type) { return type == ScalarType::kF32 ? 4 : 2; }
 
-inline float from_bf16(uint16_t bits) {
+[[gnu::always_inline]] inline float from_bf16(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
 /// Exact, also for subnormal, infinite and NaN values.
-inline float from_f16(uint16_t bits) {
+[[gnu::always_inline]] inline float from_f16(uint16_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
   const uint32_t rest = bits & 0x7fffu;
   if (rest >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | ((rest & 0x3ffu) << 13));
@@ -26,8 +26,27 @@ inline float from_f16(uint16_t bits) {
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
 }
 
+/// The nearest value, ties to even; what is larger than any becomes the largest, NaN stays NaN.
+[[gnu::always_inline]] inline uint16_t to_f16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = (bits >> 16) & 0x8000u;
+  const uint32_t rest = bits & 0x7fffffffu;
+  uint32_t half;
+  if (rest > 0x7f800000u) {
+    half = 0x7e00u;
+  } else if (rest >= 0x477fe000u) {  // 65504
+    half = 0x7bffu;
+  } else if (rest >= 0x38800000u) {  // 2^-14
+    half = (rest + 0xfffu + ((rest >> 13) & 1u) - 0x38000000u) >> 13;
+  } else {
+    // The last bit of a number near a half is that of a subnormal half.
+    half = std::bit_cast<uint32_t>(std::bit_cast<float>(rest) + 0.5f) - 0x3f000000u;
+  }
+  return static_cast<uint16_t>(sign | half);
+}
+
 /// Element `index` of an array of `type`.
-inline float load_scalar(const void* data, ScalarType type, size_t index) {
+[[gnu::always_inline]] inline float load_scalar(const void* data, ScalarType type, size_t index) {
   if (type == ScalarType::kF32) {
     float value;
     std::memcpy(&value, static_cast<const char*>(data) + index * 4, 4);

@@ -99,6 +99,14 @@ struct Avx2Vec {
     return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16))};
   }
 
+  [[gnu::always_inline]] void store_halves(uint16_t* p) const {
+    const __m256 most = _mm256_set1_ps(65504.0f);
+    const __m256 clamped =
+        _mm256_max_ps(_mm256_sub_ps(_mm256_setzero_ps(), most), _mm256_min_ps(most, v));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                     _mm256_cvtps_ph(clamped, _MM_FROUND_TO_NEAREST_INT));
+  }
+
   [[gnu::always_inline]] static void transpose(Avx2Vec (&r)[8]) {
     __m256 pair[8], quad[8];
     for (int i = 0; i < 8; i += 2) {

@@ -102,6 +102,13 @@ struct Avx512Vec {
     if (type == ScalarType::kF16) return {_mm512_cvtph_ps(halves)};
     return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16))};
   }
+  [[gnu::always_inline]] void store_halves(uint16_t* p) const {
+    const __m512 most = _mm512_set1_ps(65504.0f);
+    const __m512 clamped =
+        _mm512_max_ps(_mm512_sub_ps(_mm512_setzero_ps(), most), _mm512_min_ps(most, v));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                        _mm512_cvtps_ph(clamped, _MM_FROUND_TO_NEAREST_INT));
+  }
 
  private:
   [[gnu::always_inline]] static __mmask16 first_lanes(size_t n) {

@@ -77,7 +77,7 @@ struct PortableVec {
     const Floats magic = Floats{} + 12582912.0f;
     return {(v + magic) - magic};
   }
-  /// 2^x for an integral x in [-126, 127].
+  /// 2^x for an integral x in [-126, 127]; 0 for -127.
   [[gnu::always_inline]] PortableVec power_of_two() const {
     const Int32s exponent = __builtin_convertvector(v, Int32s) + 127;
     return {reinterpret_cast<Floats>(exponent << 23)};
@@ -117,11 +117,17 @@ struct PortableVec {
   [[gnu::always_inline]] static PortableVec high_bf16(Words w) {
     return {reinterpret_cast<Floats>(w & 0xffff0000u)};
   }
-  /// Eight consecutive values of a storage type.
+  /// kLanes consecutive values of a storage type.
   [[gnu::always_inline]] static PortableVec load(const std::byte* p, ScalarType type) {
+    if (type == ScalarType::kF16) return load_halves(p);
     PortableVec out;
     for (size_t i = 0; i < kLanes; ++i) out.v[i] = load_scalar(p, type, i);
     return out;
+  }
+
+  /// As to_f16() of each lane.
+  [[gnu::always_inline]] void store_halves(uint16_t* p) const {
+    for (size_t i = 0; i < kLanes; ++i) p[i] = to_f16(v[i]);
   }
 
   [[gnu::always_inline]] static void transpose(PortableVec (&rows)[8]) {
@@ -133,6 +139,19 @@ struct PortableVec {
   }
 
  private:
+  /// As from_f16() of each lane, in vector operations.
+  [[gnu::always_inline]] static PortableVec load_halves(const std::byte* p) {
+    using Halves = uint16_t __attribute__((vector_size(16)));
+    Halves halves;
+    std::memcpy(&halves, p, sizeof(halves));
+    const Words bits = __builtin_convertvector(halves, Words);
+    const Words rest = (bits & 0x7fffu) << 13;
+    const Floats scaled = reinterpret_cast<Floats>(rest) * 0x1p112f;
+    const Int32s is_finite = reinterpret_cast<Int32s>(rest) < 0x0f800000;
+    const Words magnitude = is_finite ? reinterpret_cast<Words>(scaled) : rest | 0x7f800000u;
+    return {reinterpret_cast<Floats>(magnitude | (bits & 0x8000u) << 16)};
+  }
+
   static constexpr size_t kOrder[4] = {0, 2, 1, 3};
 };
 

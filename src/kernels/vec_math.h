@@ -25,6 +25,23 @@ template <class V>
   return V::select_less(x, low, V::zero(), p * n.power_of_two());
 }
 
+/// 2^x, relative error below 3e-7 for x in [-126, 0]; 0 below -126.5 and for -infinity, NaN for
+/// NaN, and exactly 1 for 0.
+template <class V>
+[[gnu::always_inline]] inline V vec_exp2(V x) {
+  const V clamped = V::max(V::all(-127.0f), x);
+  const V n = clamped.rounded();
+  const V r = clamped - n;
+  V p = V::all(1.5594677e-4f);
+  p = V::fma(p, r, V::all(1.3406644e-3f));
+  p = V::fma(p, r, V::all(9.6176930e-3f));
+  p = V::fma(p, r, V::all(5.5503106e-2f));
+  p = V::fma(p, r, V::all(0.24022653f));
+  p = V::fma(p, r, V::all(0.69314721f));
+  p = V::fma(p, r, V::all(1.0f));
+  return p * n.power_of_two();
+}
+
 /// tanh(x), relative error below 1e-6.
 template <class V>
 [[gnu::always_inline]] inline V vec_tanh(V x) {

@@ -6,12 +6,12 @@ Cache::Cache(uint32_t layers, tensor::PoolShape shape, tensor::Context context)
     : shape_(shape), context_(std::move(context)) {
   if (shape.kv_heads == 0) return;
   for (uint32_t i = 0; i < layers; ++i)
-    layers_.emplace_back(tensor::make_pool(shape, context_.dtype));
+    layers_.emplace_back(tensor::make_pool(shape, context_.pool_dtype(), context_.path));
 }
 
 void Cache::copy(std::span<const uint32_t> from, std::span<const uint32_t> to) {
   if (from.empty()) return;
-  for (Layer& layer : layers_) tensor::copy_pages(layer.pool(), from, to, context_);
+  for (Layer& layer : layers_) tensor::copy_pages(layer.pool(), from, to);
 }
 
 void Cache::forget_pending() {

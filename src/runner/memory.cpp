@@ -69,7 +69,7 @@ Result<MemoryNeed> estimate(const format::Checkpoint& checkpoint,
   }
   need.workspace = workspace_of(config, part, assumptions);
   need.page = uint64_t{2} * assumptions.page_tokens * part.kv_heads.size() * config.head_dim *
-              assumptions.element_bytes * part.layers.size();
+              assumptions.kv_bytes * part.layers.size();
   return need;
 }
 

@@ -19,7 +19,8 @@ struct MemoryNeed {
 struct MemoryAssumptions {
   uint32_t page_tokens = 32;
   uint32_t step_tokens = plan::kStepTokens;  // of the largest step
-  uint32_t element_bytes = 4;                // of activations, keys and values
+  uint32_t element_bytes = 4;                // of activations
+  uint32_t kv_bytes = 4;                     // of an element of keys and values
   uint32_t logit_copies = 1;                 // of a step's logits at once
 };
 

@@ -27,12 +27,16 @@ Result<uint32_t> pages_of(const format::Checkpoint& checkpoint,
   if (o.pages != 0) return o.pages;
   const auto element =
       static_cast<uint32_t>(o.path == tensor::Path::kFast ? 4 : tensor::mx::size_of(o.dtype));
+  const auto kv_bytes = static_cast<uint32_t>(
+      o.path == tensor::Path::kFast ? tensor::mx::size_of(kv_dtype(checkpoint, o.kv_type))
+                                    : element);
   std::vector<MemoryNeed> needs;
   for (const topology::Part& part : parts) {
     const auto need = estimate(checkpoint, config, part,
                                {.page_tokens = o.page_tokens,
                                 .step_tokens = o.max_step_tokens,
                                 .element_bytes = element,
+                                .kv_bytes = kv_bytes,
                                 .logit_copies = overlaps(o) ? kCopiesToDraw : 1});
     if (!need) return need.error();
     needs.push_back(*need);
@@ -92,6 +96,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(
                            {.path = options.path,
                             .device = options.device,
                             .dtype = options.dtype,
+                            .kv_dtype = kv_dtype(*checkpoint, options.kv_type),
                             .threads = options.threads,
                             .cores = options.cores,
                             .page_tokens = options.page_tokens,

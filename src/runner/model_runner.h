@@ -12,6 +12,7 @@
 
 #include "engine/runner.h"
 #include "plan/state_hash.h"
+#include "runner/kv_type.h"
 #include "runner/memory.h"
 #include "runner/stage.h"
 
@@ -21,6 +22,7 @@ struct ModelOptions {
   tensor::Path path = tensor::Path::kFast;
   tensor::mx::Device device = tensor::best_device();  // of the plain path; the fast one: CPU
   tensor::mx::Dtype dtype = tensor::mx::float32;      // of activations on the plain path
+  KvType kv_type = KvType::kAuto;                     // of keys and values on the fast path
   uint32_t threads = 1;
   std::vector<uint32_t> cores = {};  // of the threads; empty: any
 

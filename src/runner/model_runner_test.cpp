@@ -17,10 +17,11 @@ using model::RandomOptions;
 
 std::unique_ptr<ModelRunner> load(const RandomOptions& o,
                                   tensor::Path path,
-                                  uint32_t page_tokens = 4) {
-  auto runner =
-      ModelRunner::load(std::make_shared<RandomCheckpoint>(o),
-                        {.path = path, .threads = 2, .page_tokens = page_tokens, .pages = 96});
+                                  uint32_t page_tokens = 4,
+                                  KvType kv_type = KvType::kAuto) {
+  auto runner = ModelRunner::load(
+      std::make_shared<RandomCheckpoint>(o),
+      {.path = path, .kv_type = kv_type, .threads = 2, .page_tokens = page_tokens, .pages = 96});
   REQUIRE(runner.has_value());
   REQUIRE((*runner)->reset(0).has_value());
   return std::move(runner).value();
@@ -39,8 +40,9 @@ Logits run(ModelRunner& runner, const plan::StepPlan& plan) {
 std::vector<Logits> solo(const RandomOptions& o,
                          tensor::Path path,
                          const Tokens& tokens,
-                         uint32_t page_tokens) {
-  const auto runner = load(o, path, page_tokens);
+                         uint32_t page_tokens,
+                         KvType kv_type = KvType::kAuto) {
+  const auto runner = load(o, path, page_tokens, kv_type);
   std::vector<Logits> out;
   for (const auto& plan : chunked_plans(tokens, 1, 96, page_tokens))
     out.push_back(run(*runner, plan));
@@ -52,7 +54,8 @@ std::vector<Logits> solo(const RandomOptions& o,
 void check_batched_is_solo(const RandomOptions& o,
                            uint64_t seed,
                            float tolerance,
-                           tensor::Path path) {
+                           tensor::Path path,
+                           KvType kv_type = KvType::kAuto) {
   CAPTURE(seed);
   std::mt19937_64 random(seed);
   const uint32_t page_tokens = seed % 2 == 0 ? 4 : 8;
@@ -61,10 +64,10 @@ void check_batched_is_solo(const RandomOptions& o,
   for (uint64_t i = 0; i < 4; ++i) {
     histories.push_back(
         {.id = i + 1, .tokens = random_tokens(3 + random() % 40, o.vocab, seed * 10 + i)});
-    expected.push_back(solo(o, path, histories.back().tokens, page_tokens));
+    expected.push_back(solo(o, path, histories.back().tokens, page_tokens, kv_type));
   }
   Pages pool(96, page_tokens, seed);
-  const auto runner = load(o, path, page_tokens);
+  const auto runner = load(o, path, page_tokens, kv_type);
   for (uint64_t sequence = 0;;) {
     plan::StepPlan plan{.sequence = sequence};
     std::vector<std::pair<size_t, size_t>> ends;
@@ -105,12 +108,27 @@ TEST_CASE("batched, chunked and solo logits are equal bit for bit on the fast pa
   for (const RandomOptions& o : kModels) {
     CAPTURE(o.model_type);
     for (uint64_t seed = 1; seed <= 3; ++seed)
-      check_batched_is_solo(o, seed, 0, tensor::Path::kFast);
+      for (const KvType type : {KvType::kF32, KvType::kF16})
+        check_batched_is_solo(o, seed, 0, tensor::Path::kFast, type);
   }
 }
 
 TEST_CASE("batched and chunked logits are near the solo ones on the plain path") {
   for (const RandomOptions& o : kModels) check_batched_is_solo(o, 1, 2e-4F, tensor::Path::kPlain);
+}
+
+TEST_CASE("keys and values of float16 take half the memory and change logits little") {
+  for (const RandomOptions& o : kModels) {
+    CAPTURE(o.model_type);
+    const auto fine = load(o, tensor::Path::kFast, 4, KvType::kF32);
+    const auto half = load(o, tensor::Path::kFast, 4, KvType::kF16);
+    CHECK(2 * half->cache_bytes() == fine->cache_bytes());
+    for (const auto& plan : chunked_plans(random_tokens(37, o.vocab, 5), 9, 96, 4)) {
+      const float difference = largest_difference(run(*fine, plan), run(*half, plan));
+      CHECK(difference > 0);
+      CHECK(difference <= 5e-3F);
+    }
+  }
 }
 
 TEST_CASE("the fast path agrees with the plain one") {

@@ -22,8 +22,11 @@ Error step_failed(const std::exception& failure) {
 }
 
 tensor::Context make_context(const topology::Part& part, const StageOptions& o) {
-  tensor::Context context{
-      .path = o.path, .dtype = o.dtype, .workers = nullptr, .collective = nullptr};
+  tensor::Context context{.path = o.path,
+                          .dtype = o.dtype,
+                          .kv_dtype = o.kv_dtype,
+                          .workers = nullptr,
+                          .collective = nullptr};
   if (context.is_fast()) {
     context.dtype = mx::float32;
     context.workers = std::make_shared<kernels::WorkerPool>(std::max(o.threads, 1U),
@@ -90,7 +93,7 @@ void Stage::reset() {
 
 uint64_t Stage::cache_bytes() const {
   return cache_->shape().pages *
-         kv::Cache::page_bytes(part_.layers.size(), cache_->shape(), context_.dtype);
+         kv::Cache::page_bytes(part_.layers.size(), cache_->shape(), context_.pool_dtype());
 }
 
 Status Stage::run(tensor::Step step, std::span<const uint32_t> from, std::span<const uint32_t> to) {

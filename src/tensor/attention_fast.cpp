@@ -1,36 +1,95 @@
 #include "kernels/attention.h"
+#include "kernels/kv_write.h"
 #include "kernels/rope.h"
 #include "tensor/attention_paths.h"
 
 namespace tandem::tensor {
 namespace {
 
-/// Rotates in place: the buffer belongs to the projection whose only reader this is.
-array rotate_fast(const array& x,
-                  const AttentionShape& shape,
-                  const Step& step,
-                  const Context& context) {
-  const auto rotate_rows = [&step, rope = shape.rope, dim = size_t{shape.head_dim},
-                            workers = context.workers](const std::vector<array>& in,
-                                                       std::vector<array>& out) -> CpuCall {
-    share(out[0], in[0]);
-    const kernels::RopeArgs args = {.x = out[0].data<float>(),
-                                    .tokens = step.tokens(),
-                                    .heads = static_cast<size_t>(in[0].shape(1)) / dim,
-                                    .head_dim = dim,
-                                    .token_stride = row_stride(out[0]),
-                                    .pairs = rope->inverse_frequencies.size(),
-                                    .interleaved = rope->interleaved,
-                                    .scale = rope->scale};
-    return [&step, rope, workers, args] {
-      const RopeTable& table = step.rope_table(*rope);
-      kernels::RopeArgs now = args;
-      now.cosine = table.cosine.data();
-      now.sine = table.sine.data();
-      kernels::rope(*workers, now);
-    };
-  };
-  return cpu_op("Rope", x.shape(), mx::float32, {x}, rotate_rows);
+/// The inputs of a node are const by convention only.
+float* floats_of(const array& x) { return const_cast<float*>(x.data<float>()); }
+std::byte* content_of(const array& x) { return const_cast<std::byte*>(x.data<std::byte>()); }
+
+/// One layer's attention with its arguments bound; tokens and angles are the step's of the moment.
+struct BoundAttention {
+  const AttentionShape& shape;
+  const Step& step;
+  std::shared_ptr<kernels::WorkerPool> workers;
+  uint32_t page_tokens;
+  kernels::ScalarType kv_type;
+  float* q;
+  float* k;
+  float* v;
+  size_t q_stride, k_stride, v_stride;
+  std::byte* k_pool;
+  std::byte* v_pool;
+  float* out;
+
+  void operator()() const {
+    const kernels::RopeArgs rope = rotation();
+    if (shape.rope) rotate_queries(rope);
+    write(shape.rope ? &rope : nullptr);
+    attend();
+  }
+
+ private:
+  kernels::RopeArgs rotation() const {
+    if (!shape.rope) return {};
+    const RopeTable& table = step.rope_table(*shape.rope);
+    return {.tokens = step.tokens(),
+            .head_dim = shape.head_dim,
+            .pairs = shape.rope->inverse_frequencies.size(),
+            .interleaved = shape.rope->interleaved,
+            .cosine = table.cosine.data(),
+            .sine = table.sine.data(),
+            .scale = shape.rope->scale};
+  }
+
+  void rotate_queries(kernels::RopeArgs rope) const {
+    rope.x = q;
+    rope.heads = shape.heads;
+    rope.token_stride = q_stride;
+    kernels::rope(*workers, rope);
+  }
+
+  void write(const kernels::RopeArgs* rope) const {
+    kernels::kv_write(*workers, {.k = k,
+                                 .v = v,
+                                 .k_stride = k_stride,
+                                 .v_stride = v_stride,
+                                 .tokens = step.tokens(),
+                                 .kv_heads = shape.kv_heads,
+                                 .head_dim = shape.head_dim,
+                                 .page_tokens = page_tokens,
+                                 .slots = step.slots().data(),
+                                 .kv_type = kv_type,
+                                 .k_pool = k_pool,
+                                 .v_pool = v_pool,
+                                 .rope = rope});
+  }
+
+  void attend() const {
+    kernels::attention(*workers, {.q = q,
+                                  .out = out,
+                                  .q_stride = q_stride,
+                                  .k_pool = k_pool,
+                                  .v_pool = v_pool,
+                                  .kv_type = kv_type,
+                                  .page_tokens = page_tokens,
+                                  .heads = shape.heads,
+                                  .kv_heads = shape.kv_heads,
+                                  .head_dim = shape.head_dim,
+                                  .kv_head_of = shape.kv_of_head.data(),
+                                  .rows = step.spans(),
+                                  .scale = shape.scale,
+                                  .window = shape.window});
+  }
+};
+
+/// The evaluator runs nodes in their place, so the order after one is the order before it.
+void pass_order(array& out, const array& before) {
+  if (!out.data_shared_ptr()) return out.copy_shared_buffer(before);
+  *out.data<uint32_t>() = 0;
 }
 
 }  // namespace
@@ -40,33 +99,33 @@ array attend_fast(Pool& pool,
                   const AttentionShape& shape,
                   const Step& step,
                   const Context& context) {
-  const array queries = shape.rope ? rotate_fast(x.q, shape, step, context) : x.q;
-  const array keys = shape.rope ? rotate_fast(x.k, shape, step, context) : x.k;
-  write(pool, keys, x.v, step, context);
-  const auto run = [&shape, &step, workers = context.workers](const std::vector<array>& in,
-                                                              std::vector<array>& out) -> CpuCall {
+  const auto bind = [&shape, &step, workers = context.workers,
+                     page_tokens = pool.shape.page_tokens](const std::vector<array>& in,
+                                                           std::vector<array>& out) -> CpuCall {
     allocate(out[0]);
-    const kernels::AttentionArgs args = {.q = in[0].data<float>(),
-                                         .out = out[0].data<float>(),
-                                         .q_stride = row_stride(in[0]),
-                                         .k_pool = in[1].data<float>(),
-                                         .v_pool = in[2].data<float>(),
-                                         .page_tokens = static_cast<size_t>(in[1].shape(1)),
-                                         .heads = shape.heads,
-                                         .kv_heads = shape.kv_heads,
-                                         .head_dim = shape.head_dim,
-                                         .kv_head_of = shape.kv_of_head.data(),
-                                         .scale = shape.scale,
-                                         .window = shape.window};
-    return [&step, workers, args] {
-      kernels::AttentionArgs now = args;
-      now.rows = step.spans();
-      kernels::attention(*workers, now);
-    };
+    pass_order(out[1], in[5]);
+    const bool is_half = in[3].dtype() == mx::float16;
+    return BoundAttention{
+        .shape = shape,
+        .step = step,
+        .workers = workers,
+        .page_tokens = page_tokens,
+        .kv_type = is_half ? kernels::ScalarType::kF16 : kernels::ScalarType::kF32,
+        .q = floats_of(in[0]),
+        .k = floats_of(in[1]),
+        .v = floats_of(in[2]),
+        .q_stride = row_stride(in[0]),
+        .k_stride = row_stride(in[1]),
+        .v_stride = row_stride(in[2]),
+        .k_pool = content_of(in[3]),
+        .v_pool = content_of(in[4]),
+        .out = out[0].data<float>()};
   };
-  // Our evaluator ends a step before the next begins, so reads need no order of their own.
-  return cpu_op("PagedAttention", x.q.shape(), mx::float32,
-                {queries, pool.keys, pool.values, pool.order}, run);
+  auto op = std::make_shared<CpuOp>(mx::default_stream(mx::Device::cpu), "PagedAttention", bind);
+  const auto out = array::make_arrays({x.q.shape(), {1}}, {mx::float32, mx::uint32}, op,
+                                      {x.q, x.k, x.v, pool.keys, pool.values, pool.order});
+  pool.order = out[1];
+  return out[0];
 }
 
 }  // namespace tandem::tensor

@@ -9,10 +9,10 @@ namespace tandem::tensor {
 array attend_plain(Pool& pool,
                    const QueryKeyValue& x,
                    const AttentionShape& shape,
-                   const Step& step,
-                   const Context& context);
+                   const Step& step);
 
-/// In our CPU kernels, all rows at once.
+/// In our CPU kernels, all rows at once, in one node. Rotates q and k in place: their buffers
+/// belong to the projections whose only reader this is.
 array attend_fast(Pool& pool,
                   const QueryKeyValue& x,
                   const AttentionShape& shape,

@@ -104,8 +104,7 @@ array after(const array& read) {
 array attend_plain(Pool& pool,
                    const QueryKeyValue& x,
                    const AttentionShape& shape,
-                   const Step& step,
-                   const Context& context) {
+                   const Step& step) {
   const int tokens = x.q.shape(0), dim = static_cast<int>(shape.head_dim);
   array queries = mx::reshape(x.q, {tokens, -1, dim});
   array keys = mx::reshape(x.k, {tokens, -1, dim});
@@ -113,7 +112,7 @@ array attend_plain(Pool& pool,
     queries = rotate(queries, *shape.rope, step);
     keys = rotate(keys, *shape.rope, step);
   }
-  write(pool, mx::reshape(keys, x.k.shape()), x.v, step, context);
+  write(pool, mx::reshape(keys, x.k.shape()), x.v, step);
   const array pages = ordered(step.page_array(), pool.order);
   queries = mx::astype(queries, pool.keys.dtype());
   std::vector<array> parts;

@@ -18,10 +18,12 @@ enum class Path : uint8_t {
 struct Context {
   Path path = Path::kPlain;
   mx::Dtype dtype = mx::float32;                 // of activations; kFast: float32
+  mx::Dtype kv_dtype = mx::float32;              // kFast: of keys and values, float32 or float16
   std::shared_ptr<kernels::WorkerPool> workers;  // kFast only; shared by all blocks
   std::shared_ptr<Collective> collective;        // null for a rank alone; shared by all blocks
 
   bool is_fast() const { return path == Path::kFast; }
+  mx::Dtype pool_dtype() const { return is_fast() ? kv_dtype : dtype; }
 };
 
 /// x summed over the ranks; x itself for a rank alone.

@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "kernels/kv_write.h"
-#include "kernels/page_copy.h"
 #include "tensor/pool_gpu.h"
 
 namespace tandem::tensor {
@@ -50,59 +48,26 @@ array write_plain(const Pool& pool, const array& k, const array& v, const Step& 
                 });
 }
 
-/// The order after a write that the evaluator has run in its place: the one before it.
-void pass_order(array& out, const array& before) {
-  if (out.data_shared_ptr())
-    put_order(out);
-  else
-    out.copy_shared_buffer(before);
-}
-
-array write_fast(
-    const Pool& pool, const array& k, const array& v, const Step& step, const Context& context) {
-  return cpu_op("PoolWrite", {1}, mx::uint32, {pool.keys, pool.values, k, v, pool.order},
-                [&step, workers = context.workers](const auto& in, auto& out) -> CpuCall {
-                  pass_order(out[0], in[4]);
-                  const kernels::KvWriteArgs args = {
-                      .k = in[2].template data<float>(),
-                      .v = in[3].template data<float>(),
-                      .k_stride = row_stride(in[2]),
-                      .v_stride = row_stride(in[3]),
-                      .tokens = step.tokens(),
-                      .kv_heads = static_cast<size_t>(in[0].shape(2)),
-                      .head_dim = static_cast<size_t>(in[0].shape(3)),
-                      .k_pool = reinterpret_cast<float*>(memory(in[0])),
-                      .v_pool = reinterpret_cast<float*>(memory(in[1]))};
-                  return [&step, workers, args] {
-                    kernels::KvWriteArgs now = args;
-                    now.slots = step.slots().data();
-                    kernels::kv_write(*workers, now);
-                  };
-                });
-}
-
 }  // namespace
 
-Pool make_pool(const PoolShape& s, mx::Dtype dtype) {
-  const mx::Shape shape = {static_cast<int>(s.pages), static_cast<int>(s.page_tokens),
-                           static_cast<int>(s.kv_heads), static_cast<int>(s.head_dim)};
+Pool make_pool(const PoolShape& s, mx::Dtype dtype, Path path) {
+  const int pages = static_cast<int>(s.pages), tokens = static_cast<int>(s.page_tokens),
+            heads = static_cast<int>(s.kv_heads), dim = static_cast<int>(s.head_dim);
+  const bool is_fast = path == Path::kFast;
+  const mx::Shape plain = {pages, tokens, heads, dim};
+  const mx::Shape keys = is_fast ? mx::Shape{pages, heads, dim, tokens} : plain;
+  const mx::Shape values = is_fast ? mx::Shape{pages, heads, tokens, dim} : plain;
   array order = mx::zeros({1}, mx::uint32);
   mx::eval(order);
-  return {new_memory(shape, dtype), new_memory(shape, dtype), order};
+  return {new_memory(keys, dtype), new_memory(values, dtype), order, s};
 }
 
-void write(Pool& pool, const array& k, const array& v, const Step& step, const Context& context) {
-  if (!on_cpu())
-    pool.order = write_on_gpu(pool, k, v, step.slot_array());
-  else
-    pool.order =
-        context.is_fast() ? write_fast(pool, k, v, step, context) : write_plain(pool, k, v, step);
+void write(Pool& pool, const array& k, const array& v, const Step& step) {
+  pool.order =
+      on_cpu() ? write_plain(pool, k, v, step) : write_on_gpu(pool, k, v, step.slot_array());
 }
 
-void copy_pages(Pool& pool,
-                std::span<const uint32_t> from,
-                std::span<const uint32_t> to,
-                const Context&) {
+void copy_pages(Pool& pool, std::span<const uint32_t> from, std::span<const uint32_t> to) {
   if (!on_cpu()) {
     pool.order = copy_on_gpu(pool, from, to);
     return;

@@ -7,19 +7,6 @@
 
 namespace tandem::tensor {
 
-/// One layer's pages. `keys` and `values` are allocated once, owned for life and never an output of
-/// a node: writers take them as inputs and return only a new `order`, which every reader and the
-/// next writer depend on by data, so that no device can reorder them.
-struct Pool {
-  array keys;    // [pages, page_tokens, kv_heads, head_dim]
-  array values;  // the same
-  array order;   // [1] uint32: 0 after a write or a copy, anything after a read
-
-  uint32_t page_tokens() const { return static_cast<uint32_t>(keys.shape(1)); }
-  int kv_heads() const { return keys.shape(2); }
-  int head_dim() const { return keys.shape(3); }
-};
-
 struct PoolShape {
   uint32_t pages = 0;
   uint32_t page_tokens = 0;
@@ -32,17 +19,28 @@ struct PoolShape {
   }
 };
 
-/// Content is undefined: a position is written before it is read.
-Pool make_pool(const PoolShape& shape, mx::Dtype dtype);
+/// One layer's pages. `keys` and `values` are allocated once, owned for life and never an output of
+/// a node: writers take them as inputs and return only a new `order`, which every reader and the
+/// next writer depend on by data, so that no device can reorder them.
+///
+/// Plain path  keys and values [pages, page_tokens, kv_heads, head_dim]
+/// Fast path   keys [pages, kv_heads, head_dim, page_tokens], so that a vector holds a dimension of
+///             neighbouring keys; values [pages, kv_heads, page_tokens, head_dim]
+struct Pool {
+  array keys;
+  array values;
+  array order;  // [1] uint32: 0 after a write or a copy, anything after a read
+  PoolShape shape;
+};
 
-/// Writes each token's keys and values, [tokens, kv_heads * head_dim], to its slot.
-void write(Pool& pool, const array& k, const array& v, const Step& step, const Context& context);
+/// Content is undefined: a position is written before it is read.
+Pool make_pool(const PoolShape& shape, mx::Dtype dtype, Path path = Path::kPlain);
+
+/// Plain path: writes each token's keys and values, [tokens, kv_heads * head_dim], to its slot.
+void write(Pool& pool, const array& k, const array& v, const Step& step);
 
 /// Copies pages from[i] to to[i], all reads before all writes is not promised: no page is both.
-void copy_pages(Pool& pool,
-                std::span<const uint32_t> from,
-                std::span<const uint32_t> to,
-                const Context& context);
+void copy_pages(Pool& pool, std::span<const uint32_t> from, std::span<const uint32_t> to);
 
 /// Numbers of pages that cannot be known before the write that gave `order` has happened: whoever
 /// gathers by them sees it. mx::depends() would not do on a GPU, whose kernels wait for the buffers

@@ -48,14 +48,13 @@ TEST_CASE("a reader of a pool sees every write before it in the order, and none 
     for (const bool is_ours : {true, false}) {
       if (is_ours && mx::default_device() != mx::Device::cpu) continue;
       CAPTURE(is_ours);
-      const Context context;
       Pool pool =
           make_pool({.pages = 2, .page_tokens = 2, .kv_heads = 1, .head_dim = 2}, mx::float32);
       const auto put = [&](int token, float value) {
         const Step step({{.start = static_cast<uint32_t>(token), .tokens = {0}, .pages = {1, 0}}},
                         2);
         const array row({value, value}, {1, 2});
-        write(pool, row, row, step, context);
+        write(pool, row, row, step);
       };
       for (int token = 0; token < 4; ++token) put(token, 0);
       put(0, 1);
@@ -73,7 +72,6 @@ TEST_CASE("a reader of a pool sees every write before it in the order, and none 
 
 TEST_CASE("many writes, copies and reads in one graph happen in their order") {
   for_each_device([] {
-    const Context context;
     const uint32_t pages = 8, page_tokens = 4, width = 64;
     Pool pool = make_pool(
         {.pages = pages, .page_tokens = page_tokens, .kv_heads = 2, .head_dim = width / 2},
@@ -84,7 +82,7 @@ TEST_CASE("many writes, copies and reads in one graph happen in their order") {
     const Step whole({{.tokens = std::vector<int32_t>(pages * page_tokens), .pages = every}},
                      page_tokens);
     const array zeros = mx::zeros({static_cast<int>(pages * page_tokens), static_cast<int>(width)});
-    write(pool, zeros, zeros, whole, context);
+    write(pool, zeros, zeros, whole);
     std::mt19937 random(5);
     std::vector<array> reads;
     std::vector<std::vector<float>> wanted;
@@ -92,7 +90,7 @@ TEST_CASE("many writes, copies and reads in one graph happen in their order") {
     for (int i = 1; i <= 60; ++i) {
       const uint32_t page = random() % pages, other = (page + 1 + random() % (pages - 1)) % pages;
       if (random() % 3 == 0) {
-        copy_pages(pool, std::vector{page}, std::vector{other}, context);
+        copy_pages(pool, std::vector{page}, std::vector{other});
         std::copy_n(expected.begin() + static_cast<ptrdiff_t>(page * page_floats), page_floats,
                     expected.begin() + static_cast<ptrdiff_t>(other * page_floats));
       } else {
@@ -101,7 +99,7 @@ TEST_CASE("many writes, copies and reads in one graph happen in their order") {
             mx::full({static_cast<int>(page_tokens), static_cast<int>(width)}, value);
         const Step step({{.tokens = std::vector<int32_t>(page_tokens), .pages = {page}}},
                         page_tokens);
-        write(pool, rows, mx::negative(rows), step, context);
+        write(pool, rows, mx::negative(rows), step);
         std::fill_n(expected.begin() + static_cast<ptrdiff_t>(page * page_floats), page_floats,
                     value);
         reads.push_back(keys_now(pool));
@@ -119,12 +117,11 @@ TEST_CASE("many writes, copies and reads in one graph happen in their order") {
 
 TEST_CASE("rows land in their slots, converted to the pool's type, whatever their strides") {
   for_each_device([] {
-    const Context context;
     Pool pool =
         make_pool({.pages = 3, .page_tokens = 2, .kv_heads = 1, .head_dim = 2}, mx::float16);
     const Step step({{.start = 1, .tokens = {0, 0}, .pages = {2, 0}}}, 2);
     const array k = mx::transpose(array({1.0F, 2.0F, 3.0F, 4.0F}, {2, 2}));
-    write(pool, k, mx::multiply(k, array(10.0F)), step, context);
+    write(pool, k, mx::multiply(k, array(10.0F)), step);
     const auto kept = numbers(mx::astype(
         mx::take(pool.values, ordered(array({2U, 0U}, {2}), pool.order), 0), mx::float32));
     CHECK(kept[2] == 10);
@@ -136,13 +133,12 @@ TEST_CASE("rows land in their slots, converted to the pool's type, whatever thei
 
 TEST_CASE("copied pages are whole and the pool stays where it is") {
   for_each_device([] {
-    const Context context;
     Pool pool =
         make_pool({.pages = 3, .page_tokens = 2, .kv_heads = 1, .head_dim = 1}, mx::float32);
     const void* place = pool.keys.buffer().ptr();
     const Step step({{.start = 0, .tokens = {0, 0}, .pages = {2}}}, 2);
-    write(pool, array({1.0F, 2.0F}, {2, 1}), array({3.0F, 4.0F}, {2, 1}), step, context);
-    copy_pages(pool, std::vector{2U}, std::vector{0U}, context);
+    write(pool, array({1.0F, 2.0F}, {2, 1}), array({3.0F, 4.0F}, {2, 1}), step);
+    copy_pages(pool, std::vector{2U}, std::vector{0U});
     mx::eval(pool.order);
     CHECK(pool.keys.buffer().ptr() == place);
     CHECK(pool.keys.data<float>()[0] == 1);

@@ -12,6 +12,7 @@
 #include <random>
 
 #include "format/safetensors.h"
+#include "runner/kv_type.h"
 #include "runner/stage.h"
 
 namespace tandem {
@@ -66,9 +67,13 @@ class Session {
     const auto model = model::describe(**checkpoint);
     REQUIRE(model.has_value());
     const auto parts = topology::place(model->config.shape(), topology::Split::kTensor, 1);
-    auto stage = runner::Stage::load(
-        *checkpoint, *parts, 0,
-        {.path = path, .threads = 2, .page_tokens = kPageTokens, .pages = kPages});
+    auto stage =
+        runner::Stage::load(*checkpoint, *parts, 0,
+                            {.path = path,
+                             .kv_dtype = runner::kv_dtype(**checkpoint, runner::KvType::kAuto),
+                             .threads = 2,
+                             .page_tokens = kPageTokens,
+                             .pages = kPages});
     if (!stage) FAIL(stage.error().message);
     stage_ = std::move(stage).value();
     std::iota(free_.begin(), free_.end(), 0U);
