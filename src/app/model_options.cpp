@@ -34,6 +34,11 @@ void declare(CLI::App& app, ModelOptions& options) {
                  "oracle); auto: what the device has")
       ->check(CLI::IsMember({"auto", "fast", "plain"}))
       ->capture_default_str();
+  app.add_option("--kv-type", options.kv_type,
+                 "Of keys and values on the fast path: f16 takes half the memory; auto: f32 where "
+                 "the weights are f32, else f16")
+      ->check(CLI::IsMember({"auto", "f16", "f32"}))
+      ->capture_default_str();
 }
 
 Status check(const ModelOptions& options) {
@@ -77,7 +82,8 @@ std::vector<std::string> rank_options(const ModelOptions& options,
                                      "--split",   topology::name(split),
                                      "--threads", std::to_string(threads),
                                      "--device",  options.device,
-                                     "--path",    options.path};
+                                     "--path",    options.path,
+                                     "--kv-type", options.kv_type};
   if (!options.shares.empty()) {
     result.emplace_back("--shares");
     result.push_back(fmt::format("{}", fmt::join(options.shares, ",")));

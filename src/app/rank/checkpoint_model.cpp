@@ -40,6 +40,9 @@ runner::ModelOptions runner_options(const RankOptions& options) {
   return {
       .path = options.path == "plain" ? tensor::Path::kPlain : tensor::Path::kFast,
       .device = mx::Device(options.device == "gpu" ? mx::Device::gpu : mx::Device::cpu),
+      .kv_type = options.kv_type == "f16"   ? runner::KvType::kF16
+                 : options.kv_type == "f32" ? runner::KvType::kF32
+                                            : runner::KvType::kAuto,
       .threads = options.threads != 0 ? options.threads
                                       : std::max(1U, std::thread::hardware_concurrency()),
       .split = options.split == "pipeline" ? topology::Split::kPipeline : topology::Split::kTensor,
@@ -68,7 +71,8 @@ CheckpointModel::CheckpointModel(RankOptions options,
     : options_(std::move(options)), checkpoint_(std::move(checkpoint)), port_(std::move(port)) {}
 
 std::string CheckpointModel::fingerprint() const {
-  return fmt::format("{}:{}:{}", fingerprint_of(*checkpoint_), options_.split, options_.path);
+  return fmt::format("{}:{}:{}:{}", fingerprint_of(*checkpoint_), options_.split, options_.path,
+                     options_.kv_type);
 }
 
 uint64_t CheckpointModel::memory_bytes() const { return device_memory(options_); }

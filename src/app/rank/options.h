@@ -34,6 +34,7 @@ struct RankOptions {
   uint32_t threads = 0;          // 0: what the machine has
   std::string device = "auto";   // cpu, gpu; see device_choice.h
   std::string path = "auto";     // fast: our CPU kernels; plain: ordinary MLX operations
+  std::string kv_type = "auto";  // fast path: f16 or f32; see runner/kv_type.h
   uint64_t memory_bytes = 0;     // for this rank's weights and pages
   uint32_t max_context = 0;      // tokens a request may have; 0: the model's own
   std::string logits_tokens;     // file of token ids: write logits and end, without a head
