@@ -134,7 +134,7 @@ def ours(setting, model, name="tandem", extra=()):
 
 
 def llama_cpp(setting):
-    binary = setting.llama_server or llama_server()
+    binary = setting.llama_server or llama_server(setting.gguf)
 
     def make():
         return LlamaCpp(binary, setting.gguf, setting.log("llama.cpp"), setting.threads, nice=setting.nice)

@@ -194,9 +194,10 @@ class Tandem(Server):
         return found
 
 
-def llama_server():
+def llama_server(model):
     """Builds it when it is not there."""
-    done = subprocess.run([str(ROOT / "bench/peers/llama_cpp.sh")], check=True, stdout=subprocess.PIPE, text=True)
+    command = [str(ROOT / "bench/peers/llama_cpp.sh"), str(model)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return pathlib.Path(done.stdout.strip()) / "llama-server"
 
 

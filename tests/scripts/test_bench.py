@@ -2,7 +2,9 @@
 
 import json
 import math
+import os
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -90,6 +92,35 @@ def test_an_unknown_row_is_refused_by_name():
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
     assert "no row decod" in done.stderr
+
+
+CMAKE = textwrap.dedent("""\
+    #!/bin/sh
+    # Stands in for cmake: what it builds crashes unless AMX was left out.
+    if [ "$1" = --build ]; then
+      echo build >>"$2/../builds"
+      printf '#!/bin/sh\\n%s\\n' "$(grep -q mno-amx "$2/asked" && echo true || echo 'kill -ILL $$')" >"$2/bin/llama-bench"
+      chmod +x "$2/bin/llama-bench"
+    else
+      mkdir -p "$4/bin" && echo "$*" >"$4/asked"
+    fi
+""")
+
+
+def test_llama_cpp_is_built_again_without_amx_where_it_crashes(tmp_path):
+    version = re.search(r"^version=(\S+)", (BENCH / "peers/llama_cpp.sh").read_text(), re.M)[1]
+    home = tmp_path / f"tandem/bench/llama.cpp-{version}"
+    (home / "source").mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/cmake").write_text(CMAKE)
+    (tmp_path / "bin/cmake").chmod(0o755)
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    command = [str(BENCH / "peers/llama_cpp.sh"), "model.gguf"]
+    first, second = (subprocess.run(command, env=env, capture_output=True, text=True, check=True) for _ in range(2))
+    assert "once more without AMX" in first.stderr
+    assert "mno-amx" in (pathlib.Path(first.stdout.strip()).parent / "asked").read_text()
+    assert (second.stdout, second.stderr) == (first.stdout, "")  # remembered
+    assert (home / "builds").read_text().split() == ["build", "build"]
 
 
 SERVER = textwrap.dedent("""
