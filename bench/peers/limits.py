@@ -20,10 +20,11 @@ def vocab_of(model):
 
 
 def read_bandwidth(setting, threads):
-    """Bytes a second that `threads` threads read from memory, by bench_kernels."""
+    """Bytes a second that `threads` threads read from memory at best, by bench_kernels."""
     command = [str(ROOT / "build/release/bin/bench_kernels"), "--only", "limits", "--threads", str(threads)]
+    command += ["--stat", "best", "--rounds", "25"]
     prefix = ["nice", "-n", str(setting.nice)] if setting.nice else []
-    text = subprocess.run([*prefix, *command, "--rounds", "15"], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run([*prefix, *command], check=True, capture_output=True, text=True).stdout
     return float(re.search(r"memory read .* ([0-9.]+) GB/s", text).group(1)) * 1e9
 
 

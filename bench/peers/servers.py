@@ -202,14 +202,15 @@ def llama_server(model):
 
 
 class LlamaCpp(Server):
-    """Its server with its defaults, but for threads, slots and room for them all, and no text interface."""
+    """Its server with its defaults, but for threads, slots with room for a whole context each (one shared cache is
+    slower where an idle slot's positions lie in it), and no web page."""
 
     name = "llama.cpp"
 
-    def __init__(self, binary, model, log, threads, slots=8, context=8192, nice=0, extra=()):
+    def __init__(self, binary, model, log, threads, slots=8, context=8192, nice=0):
         port = free_port()
-        command = [str(binary), "-m", str(model), "-t", str(threads), "-np", str(slots), "-kvu", "-c", str(context)]
-        command += ["--port", str(port), "--no-webui", "--cache-ram", "0", "--offline", *extra]
+        command = [str(binary), "-m", str(model), "-t", str(threads), "-np", str(slots), "-no-kvu"]
+        command += ["-c", str(slots * context), "--port", str(port), "--no-webui", "--cache-ram", "0", "--offline"]
         super().__init__(command, port, log, nice)
 
     def body(self, prompt, tokens):
