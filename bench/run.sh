@@ -1,7 +1,13 @@
 #!/usr/bin/env bash
-# Speed of this build beside mlx-lm on the same weights, in one run; arguments go to bench/run.py.
+# Speed of this build: beside its peers on the same weights (bench/peers/run.py), of two builds (ab), or as counts of
+# instructions (counts).
 set -euo pipefail
 cd "$(dirname "$0")/.."
+case ${1:-} in
+  ab) shift && exec python3 bench/ab.py "$@" ;;
+  counts) shift && exec python3 bench/counts.py "$@" ;;
+esac
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/tandem/bench
 venv=.deps/benchvenv
 if [[ ! -x $venv/bin/python ]]; then
   echo "bench: installing mlx-lm into $venv" >&2
@@ -10,6 +16,6 @@ fi
 "$venv/bin/python" -c 'import mlx_lm' 2>/dev/null ||
   "$venv/bin/pip" install -q --disable-pip-version-check "mlx[cpu]==$(<mlx_version)" "mlx-lm==0.32.2"
 gguf=$(tools/fetch_default_model.sh)
-checkpoint=${XDG_CACHE_HOME:-$HOME/.cache}/tandem/bench/SmolLM2-135M-Instruct-mlx
+checkpoint=$cache/SmolLM2-135M-Instruct-mlx
 [[ -e $checkpoint/tokenizer_config.json ]] || "$venv/bin/python" bench/peers/export_mlx.py "$gguf" "$checkpoint"
-exec "$venv/bin/python" bench/run.py --gguf "$gguf" --mlx "$checkpoint" "$@"
+exec "$venv/bin/python" bench/peers/run.py --gguf "$gguf" --mlx "$checkpoint" --cache "$cache" "$@"

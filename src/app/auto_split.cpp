@@ -20,7 +20,11 @@ topology::SplitChoice auto_split(const format::Checkpoint& checkpoint,
     const auto group = format::quantization_group(checkpoint, shape.layers);
     if (group) shape.quant_group = *group;
   }
-  return topology::choose_split({.shape = shape, .ranks = ranks, .shares = shares, .link = link});
+  return topology::choose_split({.shape = shape,
+                                 .ranks = ranks,
+                                 .shares = shares,
+                                 .link = link,
+                                 .weight_bytes = checkpoint.weight_bytes()});
 }
 
 }  // namespace tandem::app

@@ -67,9 +67,16 @@ topology::SplitChoice choose_split(const ModelOptions& options,
   topology::SplitChoice choice =
       auto_split(checkpoint, options.ranks, options.shares, topology::Link::kHost);
   if (options.ranks > 1) {
-    TANDEM_LOG(kInfo, "split auto: {}, because {}", topology::name(choice.split), choice.reason);
+    TANDEM_LOG(kInfo, "split auto: {}, because {}",
+               choice.alone ? "one rank alone" : topology::name(choice.split), choice.reason);
   }
   return choice;
+}
+
+ModelOptions alone(ModelOptions options) {
+  options.threads *= options.ranks;
+  options.ranks = 1;
+  return options;
 }
 
 std::vector<std::string> rank_options(const ModelOptions& options,

@@ -34,6 +34,9 @@ Status check(const ModelOptions& options);
 topology::SplitChoice choose_split(const ModelOptions& options,
                                    const format::Checkpoint& checkpoint);
 
+/// One rank with the threads of all that were asked for.
+ModelOptions alone(ModelOptions options);
+
 /// What tandem-rank is told of them.
 std::vector<std::string> rank_options(const ModelOptions& options,
                                       const std::filesystem::path& model,

@@ -39,6 +39,8 @@ std::vector<std::string> rank_options(const SessionOptions& options,
     result.emplace_back("--max-context");
     result.push_back(std::to_string(options.context));
   }
+  result.emplace_back("--prefix-cache");
+  result.push_back(options.prefix_cache);
   for (std::string& argument : backend_arguments(options)) result.push_back(std::move(argument));
   return result;
 }
@@ -69,7 +71,14 @@ topology::SplitChoice choose_split(const SessionOptions& options,
                                    const format::Checkpoint& checkpoint) {
   if (options.model.split == "auto" && plan::ends_with_process(comm_kind(options)))
     return {topology::Split::kTensor, fmt::format("--comm {} carries no other", options.comm)};
-  return choose_split(options.model, checkpoint);
+  topology::SplitChoice choice = choose_split(options.model, checkpoint);
+  choice.alone &= options.comm == "auto";  // who says how ranks talk wants ranks
+  return choice;
+}
+
+SessionOptions alone(SessionOptions options) {
+  options.model = alone(std::move(options.model));
+  return options;
 }
 
 Status check(const SessionOptions& options) {
@@ -95,8 +104,8 @@ Result<std::unique_ptr<Session>> Session::start(const SessionOptions& options) {
   if (!checkpoint) return checkpoint.error();
   const topology::SplitChoice split = choose_split(options, **checkpoint);
   // The ranks load while this process reads the tokenizer.
-  auto generator =
-      control::InstanceGenerator::start(generator_options(options, model->path, split.split));
+  auto generator = control::InstanceGenerator::start(
+      generator_options(split.alone ? alone(options) : options, model->path, split.split));
   if (!generator) return generator.error();
   auto text = text::load_model_text(**checkpoint);
   if (!text) return text.error();

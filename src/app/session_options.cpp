@@ -8,6 +8,10 @@ void declare(CLI::App& app, SessionOptions& options) {
                  "Tokens a request may have, prompt and answer [the model's own]");
   app.add_option("--memory", options.memory_gib,
                  "GiB for weights and cache, all ranks together [half of what is free]");
+  app.add_option("--prefix-cache", options.prefix_cache,
+                 "Reuse keys and values of prompts that begin alike: on, or off to measure without")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
   app.add_option(
          "--comm", options.comm,
          "How ranks exchange tensors; ring, jaccl, nccl and mpi are MLX's own, for a tensor "

@@ -11,13 +11,14 @@ namespace tandem::app {
 
 struct SessionOptions {
   ModelOptions model;
-  uint32_t context = 0;       // tokens a request may have; 0: what the model was made for
-  double memory_gib = 0;      // for weights and cache of all ranks; 0: half of what is free
-  std::string comm = "auto";  // see comm_choice.h
-  std::string jaccl_devices;  // --comm jaccl: file of RDMA devices
-  bool jaccl_ring = false;    // --comm jaccl: neighbours only
-  std::string mpi_library;    // --comm mpi: path of libmpi
-  std::string rank_log;       // file for the ranks' log lines; empty: stderr
+  uint32_t context = 0;             // tokens a request may have; 0: what the model was made for
+  double memory_gib = 0;            // for weights and cache of all ranks; 0: half of what is free
+  std::string prefix_cache = "on";  // or off: nothing of one request is reused by another
+  std::string comm = "auto";        // see comm_choice.h
+  std::string jaccl_devices;        // --comm jaccl: file of RDMA devices
+  bool jaccl_ring = false;          // --comm jaccl: neighbours only
+  std::string mpi_library;          // --comm mpi: path of libmpi
+  std::string rank_log;             // file for the ranks' log lines; empty: stderr
 };
 
 /// Declares them as options of a command.

@@ -21,22 +21,26 @@ struct SplitQuestion {
   uint32_t ranks = 1;
   std::span<const double> shares = {};
   Link link = Link::kHost;
+  uint64_t weight_bytes = 0;  // of the whole model; 0: not known
 };
 
 struct SplitChoice {
   Split split = Split::kTensor;
   std::string reason;  // the rest of a sentence: "tensor, because …"
+  bool alone = false;  // better one rank than those asked for
 };
 
 /// The first of these that applies:
 ///   1. one rank: tensor (nothing is cut)
-///   2. fewer layers than ranks: tensor, the only way
-///   3. some rank that has a share would get no query head, or no MLP column: pipeline, since it
+///   2. equal ranks of one machine and a model so small that the sums of a tensor split would eat
+///      half of what it gains: one rank alone, which can have all cores
+///   3. fewer layers than ranks: tensor, the only way
+///   4. some rank that has a share would get no query head, or no MLP column: pipeline, since it
 ///      would hold and compute next to nothing in a tensor split
-///   4. ranks reach each other over a network: pipeline, since a tensor split waits for two sums a
+///   5. ranks reach each other over a network: pipeline, since a tensor split waits for two sums a
 ///      layer and token, a pipeline for one hand-over a stage
-///   5. copies of KV heads would more than double the cache: pipeline
-///   6. otherwise tensor, where every rank works on every token
+///   6. copies of KV heads would more than double the cache: pipeline
+///   7. otherwise tensor, where every rank works on every token
 SplitChoice choose_split(const SplitQuestion& question);
 
 /// "tensor" or "pipeline".

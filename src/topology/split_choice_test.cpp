@@ -30,6 +30,26 @@ TEST_CASE("split choice: a tensor split on one host or a fast fabric, a pipeline
   }
 }
 
+TEST_CASE("split choice: equal ranks of one host leave a model too small to gain to one of them") {
+  const auto is_alone = [](uint32_t ranks, uint64_t mib, Link link = Link::kHost,
+                           std::span<const double> shares = {}) {
+    return choose_split({.shape = kModel,
+                         .ranks = ranks,
+                         .shares = shares,
+                         .link = link,
+                         .weight_bytes = mib << 20})
+        .alone;
+  };
+  CHECK(is_alone(2, 93));
+  CHECK(is_alone(8, 93));
+  CHECK(!is_alone(2, 923));
+  CHECK(!is_alone(1, 93));
+  CHECK(!is_alone(2, 93, Link::kNetwork));
+  constexpr std::array shares = {2.0, 1.0};  // who says shares wants ranks
+  CHECK(!is_alone(2, 93, Link::kHost, shares));
+  CHECK(!is_alone(2, 0));  // not known
+}
+
 TEST_CASE("split choice: one rank has nothing to cut, whatever the link") {
   for (const Link link : {Link::kHost, Link::kFabric, Link::kNetwork}) {
     CHECK(choose(1, link).split == Split::kTensor);

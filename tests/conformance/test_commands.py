@@ -339,3 +339,13 @@ def test_ranks_that_meet_over_the_ring_of_mlx_answer():
     asked = ["--ranks", "2", "--comm", "ring", "--rank-log", "/dev/null"]
     done = run("generate", "--prompt", "What is the capital of France?", "--max-tokens", "16", *asked)
     assert done.stdout == "The capital of France is Paris.\n"
+
+
+def test_a_model_too_small_to_gain_from_two_ranks_runs_on_one():
+    asked = ["--ranks", "2", "--prompt-tokens", "8", "--generate-tokens", "2", "--repeats", "1"]
+    done = run("bench", *asked)
+    assert "split auto: one rank alone, because with " in done.stderr
+    assert ", 1 ranks" in done.stderr
+    assert ", 1 rank, " in done.stdout
+    done = run("bench", *asked, "--split", "tensor")
+    assert ", 2 ranks, " in done.stdout

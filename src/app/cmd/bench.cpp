@@ -128,10 +128,10 @@ int run(const Options& options) {
     decode.push_back(speed->decode);
     first.push_back(speed->first_token);
   }
-  std::printf("%s, %u rank%s, %u requests of %u + %u tokens, median of %u (min to max)\n",
-              (*session)->service().model().id.c_str(), options.session.model.ranks,
-              options.session.model.ranks == 1 ? "" : "s", options.batch, options.prompt,
-              options.generate, options.repeats);
+  const size_t ranks = (*session)->generator().snapshot().ranks.size();
+  std::printf("%s, %zu rank%s, %u requests of %u + %u tokens, median of %u (min to max)\n",
+              (*session)->service().model().id.c_str(), ranks, ranks == 1 ? "" : "s", options.batch,
+              options.prompt, options.generate, options.repeats);
   print_row("prefill", prefill, "tok/s");
   print_row("time to first token", first, "s");
   if (options.generate > 1) print_row("decode", decode, "tok/s");

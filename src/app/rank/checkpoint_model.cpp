@@ -85,7 +85,8 @@ Status CheckpointModel::load(const Progress& progress) {
   if (Status usable = check_backend(options_); !usable) return usable;
   mx::disable_compile();  // MLX would run the system's compiler and load what lies in a shared
                           // folder
-  mx::set_cache_limit(size_t{1} << 30);
+  // Freed buffers that MLX keeps are in no prediction: of a CPU's steps it needs few.
+  mx::set_cache_limit(options_.device == "gpu" ? size_t{1} << 30 : size_t{64} << 20);
   progress("weights", 0);
   auto runner = runner::ModelRunner::load(checkpoint_, runner_options(options_));
   if (!runner) return runner.error();

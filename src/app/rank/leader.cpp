@@ -9,14 +9,17 @@ namespace tandem::app {
 Leader::Leader(RankModel& model,
                cluster::FollowerLinks& links,
                std::optional<plan::PlanLogWriter> log,
-               Say say)
+               Say say,
+               const schedule::SchedulerOptions& schedule)
     : model_(model),
       links_(links),
       say_(std::move(say)),
       lockstep_(model, links, {.on_fault = [this](const Error& why) { fault(epoch_, why); }}),
       recording_(lockstep_, std::move(log)),
       engine_(recording_,
-              {.resumable = true, .on_fault = [this](const Error& why) { fault(epoch_, why); }}) {}
+              {.schedule = schedule, .resumable = true, .on_fault = [this](const Error& why) {
+                 fault(epoch_, why);
+               }}) {}
 
 void Leader::form(const plan::Form& group) {
   const uint32_t epoch = group.epoch;

@@ -18,11 +18,12 @@ namespace tandem::app {
 
 class Leader final : public Role {
  public:
-  /// Borrows the model, which is loaded, and the links.
+  /// Borrows the model, which is loaded, and the links. Of `schedule` the policy counts.
   Leader(RankModel& model,
          cluster::FollowerLinks& links,
          std::optional<plan::PlanLogWriter> log,
-         Say say);
+         Say say,
+         const schedule::SchedulerOptions& schedule = {});
 
   void form(const plan::Form& group) override;
   void abort(uint32_t epoch) override;

@@ -26,6 +26,15 @@ void add_fake_options(CLI::App& app, RankOptions& options) {
       "Fake: abort the process when a row holds this token");
 }
 
+/// on or off, as a word, so that the head can pass on what it was given.
+void add_prefix_cache(CLI::App& app, RankOptions& options) {
+  app.add_option_function<std::string>(
+         "--prefix-cache",
+         [&options](const std::string& word) { options.prefix_reuse = word == "on"; },
+         "Reuse keys and values of prompts that begin alike")
+      ->check(CLI::IsMember({"on", "off"}));
+}
+
 void add_model_options(CLI::App& app, RankOptions& options) {
   app.add_option("--model", options.model, "Folder or GGUF file of the checkpoint");
   app.add_option("--split", options.split, "How ranks share the model")
@@ -85,6 +94,7 @@ std::variant<RankOptions, int> parse_rank_options(int argc, const char* const* a
   app.add_option("--plan-log", options.plan_log, "Write executed plans to this file");
   add_fake_options(app, options);
   add_model_options(app, options);
+  add_prefix_cache(app, options);
   add_logits_options(app, options);
   try {
     app.parse(argc, argv);

@@ -37,6 +37,7 @@ struct RankOptions {
   std::string kv_type = "auto";  // fast path: f16 or f32; see runner/kv_type.h
   uint64_t memory_bytes = 0;     // for this rank's weights and pages
   uint32_t max_context = 0;      // tokens a request may have; 0: the model's own
+  bool prefix_reuse = true;      // between requests, rank 0's to decide
   std::string logits_tokens;     // file of token ids: write logits and end, without a head
   std::string logits_out;        // the file to write
   uint32_t chunk = 0;            // with logits_tokens: tokens a step; 0: all at once

@@ -94,6 +94,27 @@ TEST_CASE("tandem-rank: two processes answer, log plans that a lone rank replays
   CHECK(cluster::replay(*recorded, lone));
 }
 
+TEST_CASE("tandem-rank: a prompt's second run reuses the first one's pages unless told not to") {
+  for (const bool on : {true, false}) {
+    CAPTURE(on);
+    TestHead head;
+    auto words = arguments(head, 0, 1);
+    words.insert(words.end(), {"--prefix-cache", on ? "on" : "off"});
+    RankProcess rank(words);
+    (void)head.hello(0);
+    head.form(1, 1);
+    for (const gen::RequestId id : {5U, 6U}) {
+      head.send(0, plan::Submit{.epoch = 1, .request = request(id, 30)});
+      CHECK(head.tokens(id).size() == 30);
+    }
+    const auto said = head.next<plan::Figures>(0, [](const plan::Figures& figures) {
+      return figures.engine && figures.engine->totals.answer_tokens == 60;
+    });
+    REQUIRE(said);
+    CHECK((said->engine->totals.reused_tokens > 0) == on);
+  }
+}
+
 TEST_CASE("tandem-rank: exits with code 3 when its head goes, even in a step that never ends") {
   TestHead head;
   auto hanging = arguments(head, 0, 1);

@@ -108,7 +108,9 @@ std::optional<RankExit> Rank::load() {
   const Say to_head = [this](const plan::Frame& frame) { say(frame); };
   std::unique_ptr<Role> role;
   if (config_.rank == 0) {
-    role = std::make_unique<Leader>(*model_, *followers_, std::move(log), to_head);
+    role =
+        std::make_unique<Leader>(*model_, *followers_, std::move(log), to_head,
+                                 schedule::SchedulerOptions{.prefix_reuse = config_.prefix_reuse});
   } else {
     role = std::make_unique<Replica>(*model_, std::move(log), to_head);
   }

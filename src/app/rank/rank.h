@@ -41,6 +41,7 @@ struct RankConfig {
   std::string build = {};
   std::string listen_host = "127.0.0.1";
   std::string plan_log = {};
+  bool prefix_reuse = true;  // see schedule::SchedulerOptions
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds beat_interval{1000};
   std::chrono::milliseconds head_timeout{10'000};

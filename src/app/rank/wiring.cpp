@@ -61,6 +61,7 @@ RankConfig make_config(const RankOptions& options, std::vector<std::byte> secret
           .build = std::string(kVersion),
           .listen_host = options.listen_host,
           .plan_log = options.plan_log,
+          .prefix_reuse = options.prefix_reuse,
           .head_timeout = options.head_timeout,
           .give_up = [](RankExit how) { std::_Exit(static_cast<int>(how)); }};
 }

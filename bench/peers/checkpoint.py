@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Writes checkpoints of random numbers in the shapes of real models: for speed and memory, not for sense.
+
+    checkpoint.py SHAPE OUT     # OUT/{config.json, model.safetensors, tokenizer.json, tokenizer_config.json}
+
+4-bit affine in groups of 64 as MLX writes it, scales in bfloat16; one slice in memory at a time. Needs nothing but
+Python.
+"""
+
+import json
+import math
+import pathlib
+import random
+import struct
+import sys
+
+SEED = 1
+BITS, GROUP = 4, 64
+SLICE_BYTES = 8 << 20
+
+COMMON = {"rms_norm_eps": 1e-5, "hidden_act": "silu", "eos_token_id": 2, "bos_token_id": 1}
+SHAPES = {
+    "qwen3-1.7b": {
+        "model_type": "qwen3",
+        "hidden_size": 2048,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "intermediate_size": 6144,
+        "vocab_size": 151936,
+        "max_position_embeddings": 40960,
+        "rope_theta": 1e6,
+        "tie_word_embeddings": True,
+    },
+    "smollm2-135m-64k": {
+        "model_type": "llama",
+        "hidden_size": 576,
+        "num_hidden_layers": 30,
+        "num_attention_heads": 9,
+        "num_key_value_heads": 3,
+        "head_dim": 64,
+        "intermediate_size": 1536,
+        "vocab_size": 49152,
+        "max_position_embeddings": 65536,
+        "rope_theta": 1e5,
+        "tie_word_embeddings": True,
+    },
+    "tiny": {
+        "model_type": "llama",
+        "hidden_size": 256,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 2,
+        "head_dim": 32,
+        "intermediate_size": 512,
+        "vocab_size": 1024,
+        "max_position_embeddings": 4096,
+        "rope_theta": 1e4,
+        "tie_word_embeddings": True,
+    },
+    "tiny-512k": {
+        "model_type": "llama",
+        "hidden_size": 64,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "head_dim": 32,
+        "intermediate_size": 128,
+        "vocab_size": 512,
+        "max_position_embeddings": 524288,
+        "rope_theta": 1e6,
+        "tie_word_embeddings": True,
+    },
+}
+
+
+def matrices(config):
+    """Name, rows and columns of each quantized matrix."""
+    hidden, mlp, dim = config["hidden_size"], config["intermediate_size"], config["head_dim"]
+    q, kv = config["num_attention_heads"] * dim, config["num_key_value_heads"] * dim
+    yield "model.embed_tokens", config["vocab_size"], hidden
+    for layer in range(config["num_hidden_layers"]):
+        at = f"model.layers.{layer}"
+        yield f"{at}.self_attn.q_proj", q, hidden
+        yield f"{at}.self_attn.k_proj", kv, hidden
+        yield f"{at}.self_attn.v_proj", kv, hidden
+        yield f"{at}.self_attn.o_proj", hidden, q
+        yield f"{at}.mlp.gate_proj", mlp, hidden
+        yield f"{at}.mlp.up_proj", mlp, hidden
+        yield f"{at}.mlp.down_proj", hidden, mlp
+
+
+def norms(config):
+    """Name and width of each RMS norm."""
+    yield "model.norm", config["hidden_size"]
+    for layer in range(config["num_hidden_layers"]):
+        at = f"model.layers.{layer}"
+        yield f"{at}.input_layernorm", config["hidden_size"]
+        yield f"{at}.post_attention_layernorm", config["hidden_size"]
+        if config["model_type"] == "qwen3":
+            yield f"{at}.self_attn.q_norm", config["head_dim"]
+            yield f"{at}.self_attn.k_norm", config["head_dim"]
+
+
+def bfloat16(value):
+    return struct.pack("<f", value)[2:]
+
+
+def tensors(config):
+    """(name, dtype, shape, kind, parameter) in the order of the file."""
+    for name, rows, columns in matrices(config):
+        step = 4 / math.sqrt(columns) / 2**BITS  # weights of about unit gain
+        yield f"{name}.weight", "U32", [rows, columns * BITS // 32], "random", 0
+        yield f"{name}.scales", "BF16", [rows, columns // GROUP], "constant", step
+        yield f"{name}.biases", "BF16", [rows, columns // GROUP], "constant", -step * (2**BITS - 1) / 2
+    for name, width in norms(config):
+        yield f"{name}.weight", "BF16", [width], "constant", 1
+
+
+def size_of(dtype, shape):
+    return math.prod(shape) * {"U32": 4, "BF16": 2}[dtype]
+
+
+def slices(dtype, shape, kind, parameter, source):
+    left = size_of(dtype, shape)
+    while left > 0:
+        count = min(left, SLICE_BYTES)
+        left -= count
+        yield source.randbytes(count) if kind == "random" else bfloat16(parameter) * (count // 2)
+
+
+def write_weights(config, path):
+    header, offset = {"__metadata__": {"format": "mlx"}}, 0
+    for name, dtype, shape, _, _ in tensors(config):
+        end = offset + size_of(dtype, shape)
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, end]}
+        offset = end
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    source = random.Random(SEED)
+    with open(path, "wb") as out:
+        out.write(struct.pack("<Q", len(text)) + text)
+        for _, dtype, shape, kind, parameter in tensors(config):
+            for piece in slices(dtype, shape, kind, parameter, source):
+                out.write(piece)
+
+
+def tokenizer(config):
+    """One made-up word for each id; prompts are given as ids."""
+    vocabulary = {"<unk>": 0, "<s>": 1, "</s>": 2}
+    vocabulary |= {f"w{i}": i for i in range(3, config["vocab_size"])}
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    return {
+        "version": "1.0",
+        "added_tokens": [],
+        "normalizer": None,
+        "pre_tokenizer": level,
+        "post_processor": None,
+        "decoder": level,
+        "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
+    }
+
+
+def write(shape, out):
+    """Writes the checkpoint unless it is there; returns its folder."""
+    out = pathlib.Path(out)
+    config = {**COMMON, **SHAPES[shape], "quantization": {"group_size": GROUP, "bits": BITS}}
+    done = out / "config.json"  # written last
+    if done.exists() and json.loads(done.read_text()) == config:
+        return out
+    print(f"bench: writing {shape} with random weights into {out}", file=sys.stderr)
+    out.mkdir(parents=True, exist_ok=True)
+    done.unlink(missing_ok=True)
+    write_weights(config, out / "model.safetensors")
+    (out / "tokenizer.json").write_text(json.dumps(tokenizer(config)))
+    template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    (out / "tokenizer_config.json").write_text(json.dumps({"chat_template": template, "eos_token": "</s>"}))
+    done.write_text(json.dumps(config, indent=2))
+    return out
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3 or sys.argv[1] not in SHAPES:
+        sys.exit(f"checkpoint.py SHAPE OUT; SHAPE is one of {', '.join(SHAPES)}")
+    write(sys.argv[1], sys.argv[2])
