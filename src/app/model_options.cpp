@@ -34,6 +34,11 @@ void declare(CLI::App& app, ModelOptions& options) {
                  "oracle); auto: what the device has")
       ->check(CLI::IsMember({"auto", "fast", "plain"}))
       ->capture_default_str();
+  app.add_option("--cpu-level", options.cpu_level,
+                 "Instructions of the fast path, at most: to compare, or to get another machine's "
+                 "answers; auto: the best that this machine has")
+      ->check(CLI::IsMember({"auto", "portable", "neon", "avx2", "avx512", "amx"}))
+      ->capture_default_str();
   app.add_option("--kv-type", options.kv_type,
                  "Of keys and values on the fast path: f16 takes half the memory; auto: f32 where "
                  "the weights are f32, else f16")
@@ -85,12 +90,13 @@ std::vector<std::string> rank_options(const ModelOptions& options,
   const uint32_t threads = options.threads != 0
                                ? options.threads
                                : std::max(1U, std::thread::hardware_concurrency() / options.ranks);
-  std::vector<std::string> result = {"--model",   model.string(),
-                                     "--split",   topology::name(split),
-                                     "--threads", std::to_string(threads),
-                                     "--device",  options.device,
-                                     "--path",    options.path,
-                                     "--kv-type", options.kv_type};
+  std::vector<std::string> result = {"--model",     model.string(),
+                                     "--split",     topology::name(split),
+                                     "--threads",   std::to_string(threads),
+                                     "--device",    options.device,
+                                     "--path",      options.path,
+                                     "--kv-type",   options.kv_type,
+                                     "--cpu-level", options.cpu_level};
   if (!options.shares.empty()) {
     result.emplace_back("--shares");
     result.push_back(fmt::format("{}", fmt::join(options.shares, ",")));

@@ -98,6 +98,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(
                             .dtype = options.dtype,
                             .kv_dtype = kv_dtype(*checkpoint, options.kv_type),
                             .threads = options.threads,
+                            .level = options.level,
                             .cores = options.cores,
                             .page_tokens = options.page_tokens,
                             .pages = *pages,

@@ -24,7 +24,8 @@ struct ModelOptions {
   tensor::mx::Dtype dtype = tensor::mx::float32;      // of activations on the plain path
   KvType kv_type = KvType::kAuto;                     // of keys and values on the fast path
   uint32_t threads = 1;
-  std::vector<uint32_t> cores = {};  // of the threads; empty: any
+  kernels::CpuLevel level = kernels::detect_cpu_level();  // of the fast path
+  std::vector<uint32_t> cores = {};                       // of the threads; empty: any
 
   topology::Split split = topology::Split::kTensor;
   uint32_t rank = 0;

@@ -29,8 +29,8 @@ tensor::Context make_context(const topology::Part& part, const StageOptions& o) 
                           .collective = nullptr};
   if (context.is_fast()) {
     context.dtype = mx::float32;
-    context.workers = std::make_shared<kernels::WorkerPool>(std::max(o.threads, 1U),
-                                                            kernels::detect_cpu_level(), o.cores);
+    context.workers =
+        std::make_shared<kernels::WorkerPool>(std::max(o.threads, 1U), o.level, o.cores);
   }
   if (part.split == topology::Split::kTensor && part.ranks > 1)
     context.collective = std::make_shared<tensor::Collective>(part.rank, part.ranks);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/transport.h"
+#include "kernels/cpu_level.h"
 #include "model/decoder.h"
 #include "runner/draw.h"
 #include "runner/programs.h"
@@ -24,9 +25,10 @@ struct StageOptions {
   tensor::mx::Device device = tensor::best_device();
   tensor::mx::Dtype dtype =
       tensor::mx::float32;  // of all but weights; kFast: of activations, float32
-  tensor::mx::Dtype kv_dtype = tensor::mx::float32;  // kFast: of keys and values; or float16
-  uint32_t threads = 1;                              // of the fast path
-  std::vector<uint32_t> cores = {};                  // of its threads; empty: any, see WorkerPool
+  tensor::mx::Dtype kv_dtype = tensor::mx::float32;       // kFast: of keys and values; or float16
+  uint32_t threads = 1;                                   // of the fast path
+  kernels::CpuLevel level = kernels::detect_cpu_level();  // of the fast path
+  std::vector<uint32_t> cores = {};  // of its threads; empty: any, see WorkerPool
   uint32_t page_tokens = 32;
   uint32_t pages = 64;
   /// Called in each step when its input is there, before its layers run; tests delay a stage here.

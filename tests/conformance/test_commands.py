@@ -78,6 +78,17 @@ def test_logits_over_ranks_agree(tmp_path, split):
     assert max(abs(a - b) for a, b in zip(alone, shared, strict=True)) < 2e-2
 
 
+def test_cpu_levels_are_masked_and_checked(tmp_path):
+    _, best = logits(tmp_path, "best.safetensors")
+    _, portable = logits(tmp_path, "portable.safetensors", "--cpu-level", "portable")
+    assert portable != best
+    assert max(abs(a - b) for a, b in zip(best, portable, strict=True)) < 2e-2
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text("[1]")
+    arguments = ("--tokens", str(tokens), "--out", str(tmp_path / "out"), "--cpu-level", "neon")
+    assert "this machine does not run --cpu-level neon" in run("logits", *arguments, code=1).stderr
+
+
 def test_a_missing_model_is_named(tmp_path):
     done = run("generate", str(tmp_path / "nothing"), "--prompt", "x", code=1)
     assert "nothing" in done.stderr and "expected a folder" in done.stderr

@@ -22,6 +22,17 @@ namespace mx = mlx::core;
 /// is for links that go silent between ranks alone.
 constexpr std::chrono::milliseconds kPeerDeadline{4'000};
 
+/// kInvalid for the name of a level that this machine does not run.
+Status check_cpu_level(const std::string& name) {
+  std::vector<std::string_view> names = {"auto"};
+  for (const kernels::CpuLevel level : kernels::cpu_levels())
+    names.emplace_back(kernels::name(level));
+  if (std::ranges::find(names, name) != names.end()) return {};
+  return Error{ErrorCode::kInvalid,
+               fmt::format("this machine does not run --cpu-level {}: choose {}", name,
+                           fmt::join(names, ", "))};
+}
+
 }  // namespace
 
 std::string fingerprint_of(const format::Checkpoint& checkpoint) {
@@ -43,6 +54,7 @@ runner::ModelOptions runner_options(const RankOptions& options) {
       .kv_type = options.kv_type == "f16"   ? runner::KvType::kF16
                  : options.kv_type == "f32" ? runner::KvType::kF32
                                             : runner::KvType::kAuto,
+      .level = kernels::cpu_level_named(options.cpu_level).value_or(kernels::detect_cpu_level()),
       .threads = options.threads != 0 ? options.threads
                                       : std::max(1U, std::thread::hardware_concurrency()),
       .split = options.split == "pipeline" ? topology::Split::kPipeline : topology::Split::kTensor,
@@ -57,6 +69,8 @@ Result<std::unique_ptr<CheckpointModel>> CheckpointModel::open(const RankOptions
   RankOptions options = given;
   const Status resolved = resolve_device(options);
   if (!resolved) return resolved.error();
+  const Status runs = check_cpu_level(options.cpu_level);
+  if (!runs) return runs.error();
   auto checkpoint = format::open_checkpoint(options.model);
   if (!checkpoint) return checkpoint.error();
   auto port = DataPort::listen(options.listen_host);

@@ -50,6 +50,8 @@ void add_model_options(CLI::App& app, RankOptions& options) {
       ->check(CLI::IsMember({"auto", "cpu", "gpu"}));
   app.add_option("--path", options.path, "Kernels")
       ->check(CLI::IsMember({"auto", "fast", "plain"}));
+  app.add_option("--cpu-level", options.cpu_level, "Instructions of the fast path, at most")
+      ->check(CLI::IsMember({"auto", "portable", "neon", "avx2", "avx512", "amx"}));
   app.add_option("--kv-type", options.kv_type, "Of keys and values on the fast path")
       ->check(CLI::IsMember({"auto", "f16", "f32"}));
   app.add_option("--memory-bytes", options.memory_bytes, "Limit of this rank's weights and pages");
