@@ -54,9 +54,9 @@ runner::ModelOptions runner_options(const RankOptions& options) {
       .kv_type = options.kv_type == "f16"   ? runner::KvType::kF16
                  : options.kv_type == "f32" ? runner::KvType::kF32
                                             : runner::KvType::kAuto,
-      .level = kernels::cpu_level_named(options.cpu_level).value_or(kernels::detect_cpu_level()),
       .threads = options.threads != 0 ? options.threads
                                       : std::max(1U, std::thread::hardware_concurrency()),
+      .level = kernels::cpu_level_named(options.cpu_level).value_or(kernels::detect_cpu_level()),
       .split = options.split == "pipeline" ? topology::Split::kPipeline : topology::Split::kTensor,
       .rank = options.rank,
       .ranks = options.size,
