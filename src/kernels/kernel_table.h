@@ -37,5 +37,7 @@ const KernelTable& portable_kernels();
 const KernelTable& avx2_kernels();
 const KernelTable& avx512_kernels();
 const KernelTable& amx_kernels();
+const KernelTable& neon_kernels();
+const KernelTable& neon_dot_kernels();
 
 }  // namespace tandem::kernels
