@@ -7,6 +7,7 @@
 #include "kernels/activation.h"
 #include "kernels/attention_span.h"
 #include "kernels/cpu_level.h"
+#include "kernels/grouped_matmul.h"
 #include "kernels/matmul_task.h"
 #include "kernels/norm.h"
 #include "kernels/rope.h"
@@ -23,6 +24,7 @@ struct KernelTable {
   void (*rms_norm)(const RmsNormArgs&, size_t begin, size_t end);
   void (*rope)(const RopeArgs&, size_t begin, size_t end);
   void (*gated)(const GatedArgs&, Gate, size_t begin, size_t end);
+  void (*combine)(const CombineArgs&, size_t begin, size_t end);
   void (*softcap)(float* x, float cap, size_t begin, size_t end);
   /// Fills the state of the span's queries after its keys.
   void (*attend_span)(const AttentionSpan&, const SpanState&, float* scratch);
