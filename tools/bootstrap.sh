@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# bootstrap.sh [run|dev]: installs what tandem needs to build ("run"), and to be tested and formatted ("dev").
+# bootstrap.sh [run|dev|arm]: installs what tandem needs to build ("run"), to be tested and formatted as well ("dev"), and
+# to have its kernels tested for Arm on another machine ("arm").
 # Debian and Ubuntu: through apt, as root or with sudo. macOS: names the brew packages. libmlx comes from a PyPI
 # wheel into .deps/mlx; TANDEM_MLX=cpu|cuda-12|cuda-13|metal overrides the choice.
 set -euo pipefail
@@ -10,6 +11,7 @@ mlx_version=$(<mlx_version)
 apt_run=(cmake ninja-build g++ pkg-config ccache git python3 python3-pip python3-venv
   libboost1.81-dev libssl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libxxhash-dev libdnnl-dev doctest-dev)
 apt_dev=(procps iproute2)
+apt_arm=(g++-aarch64-linux-gnu qemu-user)
 brew_run=(cmake ninja ccache boost openssl@3 fmt spdlog nlohmann-json cli11 xxhash onednn doctest rust)
 
 say() { echo "bootstrap: $*"; }
@@ -42,7 +44,8 @@ apt_install() {
 system_packages() {
   if command -v apt-get >/dev/null; then
     local wanted=("${apt_run[@]}")
-    [[ $kind == dev ]] && wanted+=("${apt_dev[@]}")
+    [[ $kind == run ]] || wanted+=("${apt_dev[@]}")
+    [[ $kind == arm && $(uname -m) != aarch64 ]] && wanted+=("${apt_arm[@]}")
     # Newer releases have dropped libboost1.81-dev; their default Boost is recent enough.
     apt-cache show libboost1.81-dev >/dev/null 2>&1 || as_root apt-get update -qq
     apt-cache show libboost1.81-dev >/dev/null 2>&1 || wanted=("${wanted[@]/libboost1.81-dev/libboost-dev}")
@@ -103,7 +106,7 @@ mlx() {
 }
 
 python_tools() {
-  [[ $kind == dev ]] || return 0
+  [[ $kind != run ]] || return 0
   cmp -s tests/requirements.txt .deps/venv/requirements.txt && return
   say "installing the test tools into .deps/venv"
   python3 -m venv .deps/venv

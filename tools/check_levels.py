@@ -15,6 +15,7 @@ TYPES = {
     "level_avx512": ["Avx512Vec"],
     "level_amx": ["Avx512Vec", "AmxKernel"],
     "level_neon": ["NeonVec"],
+    "level_neon_dot": ["DotKernel"],
 }
 
 

@@ -1,5 +1,6 @@
 // bench_kernels [--threads N] [--rounds N] [--clock wall|cpu] [--stat median|best] [--level NAME]
-// [--only NAME] [--shape PART] NAME is limits, matmul, attention or small.
+// [--only NAME] [--shape PART] NAME is limits, matmul, experts, attention or
+// small.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -30,6 +31,7 @@ int main(int argc, char** argv) {
   if (only.empty() || only == "limits") bench::bench_limits(settings, pool);
   if (only.empty() || only == "small") bench::bench_small(settings, pool);
   if (only.empty() || only == "matmul") bench::bench_matmul(settings, pool);
+  if (only.empty() || only == "experts") bench::bench_experts(settings, pool);
   if (only.empty() || only == "attention") bench::bench_attention(settings, pool);
   return 0;
 }

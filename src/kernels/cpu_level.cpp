@@ -9,12 +9,15 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 namespace tandem::kernels {
 namespace {
 
 constexpr CpuLevel kAll[] = {CpuLevel::kPortable, CpuLevel::kAvx2, CpuLevel::kAvx512,
-                             CpuLevel::kAmx};
+                             CpuLevel::kAmx,      CpuLevel::kNeon, CpuLevel::kNeonDot};
 
 #if defined(__x86_64__)
 bool has_avx2() {
@@ -46,11 +49,24 @@ bool has_amx() {
 }
 #endif
 
+#if defined(__aarch64__)
+bool has_dot_products() {
+#if defined(__linux__)
+  constexpr unsigned long kDotProducts = 1ul << 20;  // HWCAP_ASIMDDP
+  return (getauxval(AT_HWCAP) & kDotProducts) != 0;
+#else
+  return true;  // every Mac has them
+#endif
+}
+#endif
+
 CpuLevel detect() {
 #if defined(__x86_64__)
   if (!has_avx2()) return CpuLevel::kPortable;
   if (!has_avx512()) return CpuLevel::kAvx2;
   return has_amx() ? CpuLevel::kAmx : CpuLevel::kAvx512;
+#elif defined(__aarch64__)
+  return has_dot_products() ? CpuLevel::kNeonDot : CpuLevel::kNeon;
 #else
   return CpuLevel::kPortable;
 #endif
@@ -63,11 +79,23 @@ CpuLevel detect_cpu_level() {
   return level;
 }
 
+bool can_run(CpuLevel level) {
+  const bool of_arm = level >= CpuLevel::kNeon;
+#if defined(__aarch64__)
+  return level == CpuLevel::kPortable || (of_arm && level <= detect_cpu_level());
+#else
+  return !of_arm && level <= detect_cpu_level();
+#endif
+}
+
 std::vector<CpuLevel> cpu_levels() {
   std::vector<CpuLevel> out;
   for (const CpuLevel level : kAll) {
-    if (level <= detect_cpu_level()) out.push_back(level);
+    if (can_run(level)) out.push_back(level);
   }
+#if defined(__aarch64__)
+  out.erase(out.begin());  // portable: the same kernels as NEON's
+#endif
   return out;
 }
 
@@ -79,6 +107,10 @@ const char* name(CpuLevel level) {
       return "avx512";
     case CpuLevel::kAvx2:
       return "avx2";
+    case CpuLevel::kNeon:
+      return "neon";
+    case CpuLevel::kNeonDot:
+      return "neon_dot";
     case CpuLevel::kPortable:
       break;
   }
@@ -100,6 +132,10 @@ const KernelTable& kernels_of(CpuLevel level) {
       return avx512_kernels();
     case CpuLevel::kAvx2:
       return avx2_kernels();
+    case CpuLevel::kNeon:
+      return neon_kernels();
+    case CpuLevel::kNeonDot:
+      return neon_dot_kernels();
     case CpuLevel::kPortable:
       break;
   }

@@ -7,6 +7,7 @@
 #include "kernels/activation.h"
 #include "kernels/attention_span.h"
 #include "kernels/cpu_level.h"
+#include "kernels/grouped_matmul.h"
 #include "kernels/kv_write.h"
 #include "kernels/matmul_task.h"
 #include "kernels/norm.h"
@@ -24,6 +25,7 @@ struct KernelTable {
   void (*rms_norm)(const RmsNormArgs&, size_t begin, size_t end);
   void (*rope)(const RopeArgs&, size_t begin, size_t end);
   void (*gated)(const GatedArgs&, Gate, size_t begin, size_t end);
+  void (*combine)(const CombineArgs&, size_t begin, size_t end);
   void (*softcap)(float* x, float cap, size_t begin, size_t end);
   /// Fills the state of the span's queries after its keys.
   void (*attend_span)(const AttentionSpan&, const SpanState&, float* scratch);
@@ -41,5 +43,7 @@ const KernelTable& portable_kernels();
 const KernelTable& avx2_kernels();
 const KernelTable& avx512_kernels();
 const KernelTable& amx_kernels();
+const KernelTable& neon_kernels();
+const KernelTable& neon_dot_kernels();
 
 }  // namespace tandem::kernels

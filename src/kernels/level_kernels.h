@@ -17,6 +17,7 @@ constexpr KernelTable table_for() {
           .rms_norm = rms_norm_range<V>,
           .rope = rope_range<V>,
           .gated = gated_range<V>,
+          .combine = combine_range<V>,
           .softcap = softcap_range<V>,
           .attend_span = attend_span<V>,
           .join_spans = join_spans<V>,

@@ -1,3 +1,6 @@
+#include "kernels/kernel_table.h"
+
+#if !defined(__aarch64__)
 #include "kernels/level_kernels.h"
 #include "kernels/simd_portable.h"
 
@@ -9,3 +12,11 @@ const KernelTable& portable_kernels() {
 }
 
 }  // namespace tandem::kernels
+#else
+
+namespace tandem::kernels {
+
+const KernelTable& portable_kernels() { return neon_kernels(); }
+
+}  // namespace tandem::kernels
+#endif

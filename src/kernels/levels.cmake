@@ -3,7 +3,9 @@
 set(level_sources ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_portable.cpp
                   ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_avx2.cpp
                   ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_avx512.cpp
-                  ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_amx.cpp)
+                  ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_amx.cpp
+                  ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_neon.cpp
+                  ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_neon_dot.cpp)
 set_property(SOURCE ${level_sources} APPEND PROPERTY COMPILE_OPTIONS -O3 -ffp-contract=off -Wno-psabi -Wno-maybe-uninitialized)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(avx2 -mavx2 -mfma -mf16c)
@@ -14,6 +16,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
                APPEND PROPERTY COMPILE_OPTIONS ${avx512})
   set_property(SOURCE ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_amx.cpp
                APPEND PROPERTY COMPILE_OPTIONS ${avx512} -mamx-tile -mamx-int8)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  set_property(SOURCE ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_neon_dot.cpp
+               APPEND PROPERTY COMPILE_OPTIONS -march=armv8.2-a+dotprod)
 endif()
 # Checks by calls: inlined into these loops they take minutes to compile.
 if(TANDEM_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -218,7 +218,7 @@ struct WorkerPool::State {
 WorkerPool::WorkerPool(size_t threads, CpuLevel level, std::vector<uint32_t> cores)
     : state_(std::make_unique<State>(threads, level, std::move(cores))) {
   TANDEM_CHECK(threads >= 1, "a pool needs the caller's thread at least");
-  TANDEM_CHECK(level <= detect_cpu_level(), "this machine cannot run {} kernels", name(level));
+  TANDEM_CHECK(can_run(level), "this machine cannot run {} kernels", name(level));
   for (size_t worker = 1; worker < threads; ++worker) {
     state_->workers.emplace_back([state = state_.get(), worker] { state->work(worker); });
   }

@@ -21,7 +21,7 @@ namespace tandem::kernels {
 /// number of threads.
 class WorkerPool {
  public:
-  /// Requires threads >= 1. `level` above what the machine has is a bug (checked). With `cores`
+  /// Requires threads >= 1. A `level` that the machine has not is a bug (checked). With `cores`
   /// worker w stays on core cores[w % size], and the caller on cores[0] from its first loop on; a
   /// core that cannot be had leaves its thread where it is.
   explicit WorkerPool(size_t threads,

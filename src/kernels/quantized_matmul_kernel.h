@@ -10,9 +10,14 @@ namespace tandem::kernels {
 /// share of an output, in the one order that all paths and levels keep.
 template <class V>
 [[gnu::always_inline]] inline V close_group(
-    V y, typename V::Ints sum, V scale, V bias, float row_scale, float row_sum) {
-  y = V::fma(scale, sum.to_floats() * V::all(row_scale), y);
+    V y, V sum, V scale, V bias, float row_scale, float row_sum) {
+  y = V::fma(scale, sum * V::all(row_scale), y);
   return V::fma(bias, V::all(row_sum), y);
+}
+template <class V>
+[[gnu::always_inline]] inline V close_group(
+    V y, typename V::Ints sum, V scale, V bias, float row_scale, float row_sum) {
+  return close_group(y, sum.to_floats(), scale, bias, row_scale, row_sum);
 }
 
 template <class V, int kBits>

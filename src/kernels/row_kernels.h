@@ -128,6 +128,31 @@ void gated_range(const GatedArgs& args, Gate gate, size_t begin, size_t end) {
 }
 
 template <class V>
+void combine_range(const CombineArgs& args, size_t begin, size_t end) {
+  for (size_t r = begin; r < end; ++r) {
+    const uint32_t* places = args.places + r * args.top_k;
+    const float* weights = args.weights + r * args.top_k;
+    float* out = args.out + r * args.width;
+    const auto columns = [&](size_t at, auto load, auto store) __attribute__((always_inline)) {
+      V sum = V::zero();
+      for (size_t k = 0; k < args.top_k; ++k) {
+        sum = V::fma(V::all(weights[k]), load(args.y + places[k] * args.width + at), sum);
+      }
+      store(out + at, sum);
+    };
+    size_t i = 0;
+    for (; i + V::kLanes <= args.width; i += V::kLanes) {
+      columns(i, [](const float* p) { return V::load(p); }, [](float* p, V sum) { sum.store(p); });
+    }
+    if (const size_t left = args.width - i; left > 0) {
+      columns(
+          i, [&](const float* p) { return V::load(p, left); },
+          [&](float* p, V sum) { sum.store(p, left); });
+    }
+  }
+}
+
+template <class V>
 void softcap_range(float* x, float cap, size_t begin, size_t end) {
   const V limit = V::all(cap);
   map2<V>(x + begin, x + begin, x + begin, end - begin,

@@ -1,5 +1,5 @@
-// PortableVec: eight floats in the compiler's vector extension. Kernels are templates over this and
-// Avx2Vec; both have the same members.
+// PortableVec: eight floats in the compiler's vector extension. Kernels are templates over this
+// and the vectors of other levels; all have the same members.
 #pragma once
 
 #include <cmath>

@@ -1,0 +1,10 @@
+# The libraries of src/base as headers only, so that base and kernels build for another target without its packages.
+foreach(library fmt spdlog nlohmann_json)
+  add_library(${library} INTERFACE)
+endforeach()
+target_compile_definitions(fmt INTERFACE FMT_HEADER_ONLY)
+target_compile_definitions(spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
+target_link_libraries(spdlog INTERFACE fmt)
+add_library(fmt::fmt ALIAS fmt)
+add_library(spdlog::spdlog ALIAS spdlog)
+add_library(nlohmann_json::nlohmann_json ALIAS nlohmann_json)

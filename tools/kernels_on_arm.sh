@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# kernels_on_arm.sh: cross-builds src/base and src/kernels for AArch64 into build/arm and runs the kernels' tests under
+# qemu-user: as a core with NEON alone, then as one with every extension that qemu knows.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+if [[ $(uname -m) == aarch64 || $(uname -m) == arm64 ]]; then
+  echo "kernels_on_arm: this machine is Arm itself; its fast tests run these kernels"
+  exit 0
+fi
+tools/build.sh arm kernels_test
+for cpu in cortex-a57 max; do
+  start=$SECONDS
+  qemu-aarch64 -cpu "$cpu" -L /usr/aarch64-linux-gnu build/arm/bin/kernels_test --no-intro
+  echo "kernels as $cpu: $((SECONDS - start)) s"
+done
