@@ -90,6 +90,15 @@ struct NeonVec {
     vst1q_s16(p, vreinterpretq_s16_u8(vqtbl1q_u8(vreinterpretq_u8_s16(codes), order)));
   }
 
+  [[gnu::always_inline]] void store_halves(uint16_t* p) const {
+    const auto half = [](float32x4_t x) __attribute__((always_inline)) {
+      const float32x4_t most = vdupq_n_f32(65504.0f);
+      return vreinterpret_u16_f16(vcvt_f16_f32(vmaxq_f32(vnegq_f32(most), vminq_f32(most, x))));
+    };
+    vst1_u16(p, half(low));
+    vst1_u16(p + 4, half(high));
+  }
+
   [[gnu::always_inline]] static Words load_words(const std::byte* p) {
     const auto* words = reinterpret_cast<const uint8_t*>(p);
     return {{vreinterpretq_u32_u8(vld1q_u8(words)), vreinterpretq_u32_u8(vld1q_u8(words + 16))}};
