@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -35,13 +36,17 @@ void spin_then_sleep(std::atomic<int>& sleepers,
                      std::mutex& mutex,
                      std::condition_variable& wake,
                      Ready ready) {
-  const auto deadline = std::chrono::steady_clock::now() + kSpin;
-  do {
+  // Most waits are over before the clock is looked at.
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  while (true) {
     for (int i = 0; i < kPausesPerLook; ++i) {
       if (ready()) return;
       pause();
     }
-  } while (std::chrono::steady_clock::now() < deadline);
+    const auto now = std::chrono::steady_clock::now();
+    if (!deadline) deadline = now + kSpin;
+    if (now >= *deadline) break;
+  }
   std::unique_lock lock(mutex);
   ++sleepers;
   wake.wait(lock, ready);
