@@ -34,6 +34,11 @@ void declare(CLI::App& app, ModelOptions& options) {
                  "oracle); auto: what the device has")
       ->check(CLI::IsMember({"auto", "fast", "plain"}))
       ->capture_default_str();
+  app.add_flag("--deterministic", options.deterministic,
+               "Refuse to run where a request's tokens may depend on what else is in the batch; "
+               "on the CPU's fast path they never do");
+  app.add_flag("--pin", options.pin,
+               "Keep each worker thread on a core of its own: for machines that do nothing else");
 }
 
 Status check(const ModelOptions& options) {
@@ -78,6 +83,8 @@ std::vector<std::string> rank_options(const ModelOptions& options,
                                      "--threads", std::to_string(threads),
                                      "--device",  options.device,
                                      "--path",    options.path};
+  if (options.deterministic) result.emplace_back("--deterministic");
+  if (options.pin) result.emplace_back("--pin");
   if (!options.shares.empty()) {
     result.emplace_back("--shares");
     result.push_back(fmt::format("{}", fmt::join(options.shares, ",")));

@@ -21,6 +21,8 @@ struct ModelOptions {
   uint32_t threads = 0;         // of each rank; 0: its share of the cores
   std::string device = "auto";  // cpu, gpu or auto
   std::string path = "auto";    // fast, plain or auto
+  bool deterministic = false;   // refuse where tokens may depend on what else is in a batch
+  bool pin = false;             // each worker thread stays on a core
 };
 
 /// Declares them as options of a command; the model is a positional argument.

@@ -11,6 +11,7 @@
 #include "app/rank/backend_group.h"
 #include "app/rank/device_choice.h"
 #include "base/log.h"
+#include "kernels/cores.h"
 #include "runner/warm_up.h"
 
 namespace tandem::app {
@@ -21,6 +22,16 @@ namespace mx = mlx::core;
 /// Longest silence of a peer inside a collective. A stopped rank is found by its beats first; this
 /// is for links that go silent between ranks alone.
 constexpr std::chrono::milliseconds kPeerDeadline{4'000};
+
+/// The cores of a rank's threads when every rank of this machine has as many: those of rank 0, then
+/// those of rank 1, and so on, from the first one again when there are too few.
+std::vector<uint32_t> cores_of(uint32_t rank, uint32_t threads) {
+  const std::vector<uint32_t> usable = kernels::usable_core_list();
+  std::vector<uint32_t> cores;
+  for (uint32_t i = 0; i < threads && !usable.empty(); ++i)
+    cores.push_back(usable[(size_t{rank} * threads + i) % usable.size()]);
+  return cores;
+}
 
 }  // namespace
 
@@ -37,11 +48,13 @@ std::string fingerprint_of(const format::Checkpoint& checkpoint) {
 }
 
 runner::ModelOptions runner_options(const RankOptions& options) {
+  const uint32_t threads =
+      options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
   return {
       .path = options.path == "plain" ? tensor::Path::kPlain : tensor::Path::kFast,
       .device = mx::Device(options.device == "gpu" ? mx::Device::gpu : mx::Device::cpu),
-      .threads = options.threads != 0 ? options.threads
-                                      : std::max(1U, std::thread::hardware_concurrency()),
+      .threads = threads,
+      .cores = options.pin ? cores_of(options.rank, threads) : std::vector<uint32_t>(),
       .split = options.split == "pipeline" ? topology::Split::kPipeline : topology::Split::kTensor,
       .rank = options.rank,
       .ranks = options.size,

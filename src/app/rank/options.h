@@ -34,6 +34,8 @@ struct RankOptions {
   uint32_t threads = 0;          // 0: what the machine has
   std::string device = "auto";   // cpu, gpu; see device_choice.h
   std::string path = "auto";     // fast: our CPU kernels; plain: ordinary MLX operations
+  bool deterministic = false;    // refuse where tokens may depend on what else is in a batch
+  bool pin = false;              // worker threads stay on cores rank * threads and following
   uint64_t memory_bytes = 0;     // for this rank's weights and pages
   uint32_t max_context = 0;      // tokens a request may have; 0: the model's own
   std::string logits_tokens;     // file of token ids: write logits and end, without a head
