@@ -44,6 +44,11 @@ void declare(CLI::App& app, ModelOptions& options) {
                  "the weights are f32, else f16")
       ->check(CLI::IsMember({"auto", "f16", "f32"}))
       ->capture_default_str();
+  app.add_flag("--deterministic", options.deterministic,
+               "Refuse to run where a request's tokens may depend on what else is in the batch; "
+               "on the CPU's fast path they never do");
+  app.add_flag("--pin", options.pin,
+               "Keep each worker thread on a core of its own: for machines that do nothing else");
 }
 
 Status check(const ModelOptions& options) {
@@ -97,6 +102,8 @@ std::vector<std::string> rank_options(const ModelOptions& options,
                                      "--path",      options.path,
                                      "--kv-type",   options.kv_type,
                                      "--cpu-level", options.cpu_level};
+  if (options.deterministic) result.emplace_back("--deterministic");
+  if (options.pin) result.emplace_back("--pin");
   if (!options.shares.empty()) {
     result.emplace_back("--shares");
     result.push_back(fmt::format("{}", fmt::join(options.shares, ",")));

@@ -23,6 +23,8 @@ struct ModelOptions {
   std::string path = "auto";       // fast, plain or auto
   std::string kv_type = "auto";    // f16, f32 or auto
   std::string cpu_level = "auto";  // a name of kernels/cpu_level.h, or auto
+  bool deterministic = false;      // refuse where tokens may depend on what else is in a batch
+  bool pin = false;                // each worker thread stays on a core
 };
 
 /// Declares them as options of a command; the model is a positional argument.

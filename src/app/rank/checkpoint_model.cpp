@@ -11,6 +11,7 @@
 #include "app/rank/backend_group.h"
 #include "app/rank/device_choice.h"
 #include "base/log.h"
+#include "kernels/cores.h"
 #include "runner/warm_up.h"
 
 namespace tandem::app {
@@ -33,6 +34,16 @@ Status check_cpu_level(const std::string& name) {
                            fmt::join(names, ", "))};
 }
 
+/// The cores of a rank's threads when every rank of this machine has as many: those of rank 0, then
+/// those of rank 1, and so on, from the first one again when there are too few.
+std::vector<uint32_t> cores_of(uint32_t rank, uint32_t threads) {
+  const std::vector<uint32_t> usable = kernels::usable_core_list();
+  std::vector<uint32_t> cores;
+  for (uint32_t i = 0; i < threads && !usable.empty(); ++i)
+    cores.push_back(usable[(size_t{rank} * threads + i) % usable.size()]);
+  return cores;
+}
+
 }  // namespace
 
 std::string fingerprint_of(const format::Checkpoint& checkpoint) {
@@ -48,15 +59,17 @@ std::string fingerprint_of(const format::Checkpoint& checkpoint) {
 }
 
 runner::ModelOptions runner_options(const RankOptions& options) {
+  const uint32_t threads =
+      options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
   return {
       .path = options.path == "plain" ? tensor::Path::kPlain : tensor::Path::kFast,
       .device = mx::Device(options.device == "gpu" ? mx::Device::gpu : mx::Device::cpu),
       .kv_type = options.kv_type == "f16"   ? runner::KvType::kF16
                  : options.kv_type == "f32" ? runner::KvType::kF32
                                             : runner::KvType::kAuto,
-      .threads = options.threads != 0 ? options.threads
-                                      : std::max(1U, std::thread::hardware_concurrency()),
+      .threads = threads,
       .level = kernels::cpu_level_named(options.cpu_level).value_or(kernels::detect_cpu_level()),
+      .cores = options.pin ? cores_of(options.rank, threads) : std::vector<uint32_t>(),
       .split = options.split == "pipeline" ? topology::Split::kPipeline : topology::Split::kTensor,
       .rank = options.rank,
       .ranks = options.size,

@@ -43,6 +43,16 @@ Status resolve_device(RankOptions& options, bool has_gpu) {
     return Error{
         ErrorCode::kUnsupported,
         "the fast path of this build runs on the CPU: choose --path plain or --device cpu"};
+  if (options.deterministic && options.path != "fast")
+    return Error{
+        ErrorCode::kUnsupported,
+        "--deterministic holds on the fast path of the CPU only, since MLX's operations "
+        "choose their order of sums by the number of rows: add --device cpu --path fast, or "
+        "leave it out"};
+  if (options.deterministic && !options.backend.empty())
+    return Error{ErrorCode::kUnsupported,
+                 "--deterministic does not hold over MLX's backends, whose sums depend on where a "
+                 "row lies: leave one of the two out"};
   return {};
 }
 

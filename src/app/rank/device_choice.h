@@ -9,7 +9,9 @@ namespace tandem::app {
 /// Replaces "auto" in options.device and options.path: the GPU where there is one (and the fast
 /// path, which runs on the CPU, was not asked for by name), and the path of the device.
 ///
-/// Errors: kUnsupported, with what to choose instead.
+/// Errors: kUnsupported, with what to choose instead; for options.deterministic also where a row's
+/// bits depend on the number of rows, or a sum on where it lies in a message: anywhere but on the
+/// fast path with our own transports.
 Status resolve_device(RankOptions& options, bool has_gpu);
 
 /// The same for this machine; bounds options.memory_bytes by what the GPU has.

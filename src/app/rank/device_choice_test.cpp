@@ -31,5 +31,22 @@ TEST_CASE("device: a GPU is taken, with the plain path, unless the CPU or its pa
   CHECK(chosen("gpu", "fast", true).find("--path plain") != std::string::npos);
 }
 
+TEST_CASE("device: --deterministic is refused where a row's bits depend on other rows") {
+  const auto refusal = [](std::string device, std::string path, std::string backend = {}) {
+    RankOptions options;
+    options.device = std::move(device);
+    options.path = std::move(path);
+    options.backend = std::move(backend);
+    options.deterministic = true;
+    const Status status = resolve_device(options, true);
+    return status ? std::string() : status.error().message;
+  };
+  CHECK(refusal("cpu", "auto").empty());
+  CHECK(refusal("auto", "fast").empty());
+  for (const auto& [device, path] : {std::pair("auto", "auto"), {"gpu", "auto"}, {"cpu", "plain"}})
+    CHECK(refusal(device, path).find("--device cpu --path fast") != std::string::npos);
+  CHECK(refusal("cpu", "fast", "ring").find("backends") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace tandem::app
