@@ -36,26 +36,11 @@ struct RankOptions {
   std::string path = "auto";       // fast: our CPU kernels; plain: ordinary MLX operations
   std::string cpu_level = "auto";  // fast path: see kernels/cpu_level.h
   std::string kv_type = "auto";    // fast path: f16 or f32; see runner/kv_type.h
-  uint64_t memory_bytes = 0;       // for this rank's weights and pages
-  uint32_t max_context = 0;        // tokens a request may have; 0: the model's own
-  bool prefix_reuse = true;        // between requests, rank 0's to decide
-  std::string logits_tokens;       // file of token ids: write logits and end, without a head
-  std::string logits_out;          // the file to write
-  uint32_t chunk = 0;              // with logits_tokens: tokens a step; 0: all at once
-  std::string model;               // a folder or file; empty with fake
-  std::string split = "tensor";    // or "pipeline"
-  std::string backend;             // of MLX's own: ring, jaccl, nccl or mpi; empty: our transports
-  std::string jaccl_devices;       // file: each rank's RDMA devices towards every other
-  bool jaccl_ring = false;         // JACCL: neighbours only, instead of a mesh
-  std::string mpi_library;         // path of libmpi; empty: where the system looks
-  std::vector<double> shares;      // of each rank; empty: equal
-  uint32_t threads = 0;            // 0: what the machine has
-  std::string device = "auto";     // cpu, gpu; see device_choice.h
-  std::string path = "auto";       // fast: our CPU kernels; plain: ordinary MLX operations
   bool deterministic = false;      // refuse where tokens may depend on what else is in a batch
   bool pin = false;                // worker threads stay on cores rank * threads and following
   uint64_t memory_bytes = 0;       // for this rank's weights and pages
   uint32_t max_context = 0;        // tokens a request may have; 0: the model's own
+  bool prefix_reuse = true;        // between requests, rank 0's to decide
   std::string logits_tokens;       // file of token ids: write logits and end, without a head
   std::string logits_out;          // the file to write
   uint32_t chunk = 0;              // with logits_tokens: tokens a step; 0: all at once
