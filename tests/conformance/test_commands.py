@@ -75,15 +75,15 @@ def test_logits_checks_shares_before_it_loads(tmp_path):
 def test_logits_over_ranks_agree(tmp_path, split):
     _, alone = logits(tmp_path, "alone.safetensors")
     _, shared = logits(tmp_path, "shared.safetensors", "--ranks", "3", "--split", split)
-    # Logits reach 34. Partial sums are rounded differently, and products take their rows in 16-bit codes.
-    assert max(abs(a - b) for a, b in zip(alone, shared, strict=True)) < 2e-2
+    # Logits reach 34. Where sums are rounded differently, keys and values in float16 and row codes of 16 bits are too.
+    assert max(abs(a - b) for a, b in zip(alone, shared, strict=True)) < 0.1
 
 
 def test_cpu_levels_are_masked_and_checked(tmp_path):
     _, best = logits(tmp_path, "best.safetensors")
     _, portable = logits(tmp_path, "portable.safetensors", "--cpu-level", "portable")
     assert portable != best
-    assert max(abs(a - b) for a, b in zip(best, portable, strict=True)) < 2e-2
+    assert max(abs(a - b) for a, b in zip(best, portable, strict=True)) < 0.1
     tokens = tmp_path / "tokens.json"
     tokens.write_text("[1]")
     other = "neon" if platform.machine() == "x86_64" else "amx"
