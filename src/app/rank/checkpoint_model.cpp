@@ -23,17 +23,6 @@ namespace mx = mlx::core;
 /// is for links that go silent between ranks alone.
 constexpr std::chrono::milliseconds kPeerDeadline{4'000};
 
-/// kInvalid for the name of a level that this machine does not run.
-Status check_cpu_level(const std::string& name) {
-  std::vector<std::string_view> names = {"auto"};
-  for (const kernels::CpuLevel level : kernels::cpu_levels())
-    names.emplace_back(kernels::name(level));
-  if (std::ranges::find(names, name) != names.end()) return {};
-  return Error{ErrorCode::kInvalid,
-               fmt::format("this machine does not run --cpu-level {}: choose {}", name,
-                           fmt::join(names, ", "))};
-}
-
 /// The cores of a rank's threads when every rank of this machine has as many: those of rank 0, then
 /// those of rank 1, and so on, from the first one again when there are too few.
 std::vector<uint32_t> cores_of(uint32_t rank, uint32_t threads) {
@@ -82,8 +71,6 @@ Result<std::unique_ptr<CheckpointModel>> CheckpointModel::open(const RankOptions
   RankOptions options = given;
   const Status resolved = resolve_device(options);
   if (!resolved) return resolved.error();
-  const Status runs = check_cpu_level(options.cpu_level);
-  if (!runs) return runs.error();
   auto checkpoint = format::open_checkpoint(options.model);
   if (!checkpoint) return checkpoint.error();
   auto port = DataPort::listen(options.listen_host);

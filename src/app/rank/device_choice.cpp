@@ -1,13 +1,18 @@
 #include "app/rank/device_choice.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
+#include <string_view>
 #include <variant>
+#include <vector>
 
 #include "app/cache_folder.h"
+#include "kernels/cpu_level.h"
 #include "tensor/device.h"
 
 namespace tandem::app {
@@ -29,6 +34,17 @@ uint64_t gpu_memory() {
 uint64_t machine_memory() {
   return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
          static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+/// kInvalid for the name of a level that this machine does not run.
+Status check_cpu_level(const std::string& name) {
+  std::vector<std::string_view> names = {"auto"};
+  for (const kernels::CpuLevel level : kernels::cpu_levels())
+    names.emplace_back(kernels::name(level));
+  if (std::ranges::find(names, name) != names.end()) return {};
+  return Error{ErrorCode::kInvalid,
+               fmt::format("this machine does not run --cpu-level {}: choose {}", name,
+                           fmt::join(names, ", "))};
 }
 
 }  // namespace
@@ -53,7 +69,7 @@ Status resolve_device(RankOptions& options, bool has_gpu) {
     return Error{ErrorCode::kUnsupported,
                  "--deterministic does not hold over MLX's backends, whose sums depend on where a "
                  "row lies: leave one of the two out"};
-  return {};
+  return check_cpu_level(options.cpu_level);
 }
 
 Status resolve_device(RankOptions& options) {

@@ -11,7 +11,7 @@ namespace tandem::app {
 ///
 /// Errors: kUnsupported, with what to choose instead; for options.deterministic also where a row's
 /// bits depend on the number of rows, or a sum on where it lies in a message: anywhere but on the
-/// fast path with our own transports.
+/// fast path with our own transports. kInvalid for a CPU level that this machine does not run.
 Status resolve_device(RankOptions& options, bool has_gpu);
 
 /// The same for this machine; bounds options.memory_bytes by what the GPU has.
