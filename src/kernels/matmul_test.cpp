@@ -125,7 +125,7 @@ TEST_CASE("matmul: close to a double product, equal bits row by row and on any t
   for (const CpuLevel level : test_levels()) {
     WorkerPool one(1, level);
     WorkerPool three(3, level);
-    for (uint32_t seed = 0; seed < 200; ++seed) {
+    for (uint32_t seed = 0; seed < 500; ++seed) {
       CAPTURE(seed);
       CAPTURE(name(level));
       TestRandom random(seed);
