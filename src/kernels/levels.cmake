@@ -6,7 +6,8 @@ set(level_sources ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_portable.cpp
                   ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_amx.cpp
                   ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_neon.cpp
                   ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_neon_dot.cpp)
-set_property(SOURCE ${level_sources} APPEND PROPERTY COMPILE_OPTIONS -O3 -ffp-contract=off -Wno-psabi -Wno-maybe-uninitialized)
+set_property(SOURCE ${level_sources} APPEND PROPERTY COMPILE_OPTIONS -O3 -ffp-contract=off -Wno-psabi
+             $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)  # g++ 12 warns of its own intrinsics
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(avx2 -mavx2 -mfma -mf16c)
   set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni)
