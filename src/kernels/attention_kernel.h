@@ -108,7 +108,7 @@ class SpanKernel {
     if (seen.is_empty()) return;
     block.low = seen.low;
     block.high = seen.high;
-    with_rows<Tile::kDirectRows>(
+    with_count<Tile::kDirectRows>(
         group.count, [&](auto rows) { attend_directly<decltype(rows)::value>(group, block); });
   }
 
@@ -173,7 +173,7 @@ class SpanKernel {
     const KeyColumns<Tile::kPanelVecs> columns{.first = {panel, panel + kLanes * sizeof(float)},
                                                .stride = Tile::kPanel * sizeof(float),
                                                .ahead = next};
-    with_rows<Tile::kRows>(group.count, [&](auto rows) {
+    with_count<Tile::kRows>(group.count, [&](auto rows) {
       score_tile<V, ScalarType::kF32, decltype(rows)::value, Tile::kPanelVecs>(
           query(group.first), dim_, columns, scores(group.first) + j);
     });
@@ -186,7 +186,7 @@ class SpanKernel {
     const float* panel = scratch_.values + i * kKeys + seen.low * Tile::kPanel;
     const ValueRun run{reinterpret_cast<const std::byte*>(panel), seen.low, seen.high, nullptr};
     const ValueRows rows{.runs = &run, .count = 1, .stride = Tile::kPanel * sizeof(float)};
-    with_rows<Tile::kRows>(group.count, [&](auto n) {
+    with_count<Tile::kRows>(group.count, [&](auto n) {
       constexpr int kRows = decltype(n)::value;
       if (dim_ - i > kLanes) {
         add_values<ScalarType::kF32, kRows, Tile::kPanelVecs>(group.first, i, rows, 0);

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "kernels/attention_span.h"
+#include "kernels/with_count.h"
 
 namespace tandem::kernels {
 
@@ -26,20 +27,6 @@ struct AttentionTile {
     return vecs;
   }
 };
-
-/// Calls f(std::integral_constant<int, n>) for 1 <= n <= kMost.
-template <int kMost, class F>
-[[gnu::always_inline]] inline void with_rows(size_t n, const F& f) {
-  if constexpr (kMost == 1) {
-    f(std::integral_constant<int, 1>{});
-  } else {
-    if (n == kMost) {
-      f(std::integral_constant<int, kMost>{});
-    } else {
-      with_rows<kMost - 1>(n, f);
-    }
-  }
-}
 
 /// acc [kRows, kVecs] += factor of a row * vector of a column. Whichever there are fewer of stay in
 /// registers, so that accumulators need not leave them.

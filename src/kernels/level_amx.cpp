@@ -22,14 +22,7 @@ void prepare_amx(
 
 void matmul_amx(const MatmulTask& task, size_t begin, size_t end, float* scratch) {
   if (!takes_tiles(task)) return avx512_kernels().matmul(task, begin, end, scratch);
-  switch (task.w->stored_bits()) {
-    case 2:
-      return run_items<AmxKernel<2>>(task, begin, end, scratch);
-    case 4:
-      return run_items<AmxKernel<4>>(task, begin, end, scratch);
-    default:
-      return run_items<AmxKernel<8>>(task, begin, end, scratch);
-  }
+  run_quantized<AmxKernel>(task, begin, end, scratch);
 }
 
 }  // namespace

@@ -19,14 +19,7 @@ void prepare_neon_dot(
 
 void matmul_neon_dot(const MatmulTask& task, size_t begin, size_t end, float* scratch) {
   if (!task.takes_codes()) return neon_kernels().matmul(task, begin, end, scratch);
-  switch (task.w->stored_bits()) {
-    case 2:
-      return run_items<DotKernel<2>>(task, begin, end, scratch);
-    case 4:
-      return run_items<DotKernel<4>>(task, begin, end, scratch);
-    default:
-      return run_items<DotKernel<8>>(task, begin, end, scratch);
-  }
+  run_quantized<DotKernel>(task, begin, end, scratch);
 }
 
 }  // namespace

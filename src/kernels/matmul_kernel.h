@@ -1,8 +1,6 @@
 // The matrix product over packed panels, for any vector type and any format.
 #pragma once
 
-#include <type_traits>
-
 #include "kernels/dense_matmul_kernel.h"
 #include "kernels/quantized_matmul_kernel.h"
 
@@ -22,35 +20,42 @@ void run_items(const MatmulTask& task, size_t begin, size_t end, float* scratch)
   }
 }
 
-template <class V>
-void matmul_range(const MatmulTask& task, size_t begin, size_t end, float* scratch) {
-  const auto run = [&]<class Kernel>(std::type_identity<Kernel>) {
-    run_items<Kernel>(task, begin, end, scratch);
-  };
-  const auto run_bits = [&]<int kBits>(std::integral_constant<int, kBits>) {
-    if (task.takes_codes()) return run(std::type_identity<QuantizedKernel<V, kBits>>());
-    run(std::type_identity<DenseKernel<V, DequantizedFormat<V, kBits>>>());
-  };
-  const auto run_type = [&]<ScalarType kType>(std::integral_constant<ScalarType, kType>) {
-    run(std::type_identity<DenseKernel<V, DenseFormat<V, kType>>>());
-  };
+/// run_items() with the kernel for the width of the matrix's codes. Requires quantized weights.
+template <template <int> class Kernel>
+void run_quantized(const MatmulTask& task, size_t begin, size_t end, float* scratch) {
   switch (task.w->stored_bits()) {
     case 2:
-      return run_bits(std::integral_constant<int, 2>());
+      return run_items<Kernel<2>>(task, begin, end, scratch);
     case 4:
-      return run_bits(std::integral_constant<int, 4>());
-    case 8:
-      return run_bits(std::integral_constant<int, 8>());
+      return run_items<Kernel<4>>(task, begin, end, scratch);
     default:
-      break;
+      return run_items<Kernel<8>>(task, begin, end, scratch);
   }
+}
+
+template <class V>
+struct Kernels {
+  template <int kBits>
+  using Codes = QuantizedKernel<V, kBits>;
+  template <int kBits>
+  using Dequantized = DenseKernel<V, DequantizedFormat<V, kBits>>;
+  template <ScalarType kType>
+  using Dense = DenseKernel<V, DenseFormat<V, kType>>;
+};
+
+template <class V>
+void matmul_range(const MatmulTask& task, size_t begin, size_t end, float* scratch) {
+  using Of = Kernels<V>;
+  if (task.takes_codes()) return run_quantized<Of::template Codes>(task, begin, end, scratch);
+  if (task.w->is_quantized())
+    return run_quantized<Of::template Dequantized>(task, begin, end, scratch);
   switch (task.w->scalar_type()) {
     case ScalarType::kF32:
-      return run_type(std::integral_constant<ScalarType, ScalarType::kF32>());
+      return run_items<typename Of::template Dense<ScalarType::kF32>>(task, begin, end, scratch);
     case ScalarType::kF16:
-      return run_type(std::integral_constant<ScalarType, ScalarType::kF16>());
+      return run_items<typename Of::template Dense<ScalarType::kF16>>(task, begin, end, scratch);
     case ScalarType::kBf16:
-      return run_type(std::integral_constant<ScalarType, ScalarType::kBf16>());
+      return run_items<typename Of::template Dense<ScalarType::kBf16>>(task, begin, end, scratch);
   }
 }
 

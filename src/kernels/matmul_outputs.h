@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
 
 #include "kernels/matmul_task.h"
+#include "kernels/with_count.h"
 
 namespace tandem::kernels {
 
@@ -36,18 +36,6 @@ template <class V>
   size_t n = panel * PackedMatrix::kPanel;
   for (int v = 0; v < kPanelVecs<V> && n < task.w->outputs(); ++v, n += V::kLanes)
     put(task.args, y, n, sums[v], task.w->outputs() - n);
-}
-
-/// Calls f with the count as an integral constant: 1 <= count <= kMost.
-template <int kMost, class F>
-[[gnu::always_inline]] inline void with_count(size_t count, F f) {
-  if constexpr (kMost == 1) {
-    f(std::integral_constant<int, 1>());
-  } else if (count == kMost) {
-    f(std::integral_constant<int, kMost>());
-  } else {
-    with_count<kMost - 1>(count, f);
-  }
 }
 
 /// Rows [row, row + rows) of a block in tiles of at most kMost: f(first row, constant count).

@@ -1,6 +1,8 @@
 // The product of row codes with the codes of a panel, for any vector type.
 #pragma once
 
+#include <utility>
+
 #include "kernels/code_layout.h"
 #include "kernels/matmul_outputs.h"
 

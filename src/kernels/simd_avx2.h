@@ -107,24 +107,6 @@ struct Avx2Vec {
                      _mm256_cvtps_ph(clamped, _MM_FROUND_TO_NEAREST_INT));
   }
 
-  [[gnu::always_inline]] static void transpose(Avx2Vec (&r)[8]) {
-    __m256 pair[8], quad[8];
-    for (int i = 0; i < 8; i += 2) {
-      pair[i] = _mm256_unpacklo_ps(r[i].v, r[i + 1].v);
-      pair[i + 1] = _mm256_unpackhi_ps(r[i].v, r[i + 1].v);
-    }
-    for (int i = 0; i < 8; i += 4) {
-      quad[i] = _mm256_shuffle_ps(pair[i], pair[i + 2], 0x44);
-      quad[i + 1] = _mm256_shuffle_ps(pair[i], pair[i + 2], 0xee);
-      quad[i + 2] = _mm256_shuffle_ps(pair[i + 1], pair[i + 3], 0x44);
-      quad[i + 3] = _mm256_shuffle_ps(pair[i + 1], pair[i + 3], 0xee);
-    }
-    for (int i = 0; i < 4; ++i) {
-      r[i].v = _mm256_permute2f128_ps(quad[i], quad[i + 4], 0x20);
-      r[i + 4].v = _mm256_permute2f128_ps(quad[i], quad[i + 4], 0x31);
-    }
-  }
-
  private:
   [[gnu::always_inline]] static __m256i first_lanes(size_t n) {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -143,12 +125,6 @@ struct Avx2Vec::Ints {
     int32_t both;
     std::memcpy(&both, p, sizeof(both));
     return {_mm256_set1_epi32(both)};
-  }
-  [[gnu::always_inline]] static Ints load(const int16_t* p) {
-    return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))};
-  }
-  [[gnu::always_inline]] void store(int16_t* p) const {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v);
   }
   template <int kBits, int kPair>
   [[gnu::always_inline]] static Ints codes(Words w) {

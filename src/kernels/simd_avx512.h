@@ -128,8 +128,6 @@ struct Avx512Vec::Ints {
     std::memcpy(&both, p, sizeof(both));
     return {_mm512_set1_epi32(both)};
   }
-  [[gnu::always_inline]] static Ints load(const int16_t* p) { return {_mm512_loadu_si512(p)}; }
-  [[gnu::always_inline]] void store(int16_t* p) const { _mm512_storeu_si512(p, v); }
   template <int kBits, int kPair>
   [[gnu::always_inline]] static Ints codes(Words w) {
     constexpr int kShift = kPair / 2 * kBits + kPair % 2 * 8;

@@ -131,24 +131,6 @@ struct NeonVec {
             vreinterpretq_f32_u32(vshll_high_n_u16(halves, 16))};
   }
 
-  [[gnu::always_inline]] static void transpose(NeonVec (&r)[8]) {
-    float32x4_t top_left[4], top_right[4], bottom_left[4], bottom_right[4];
-    for (int i = 0; i < 4; ++i) {
-      top_left[i] = r[i].low;
-      top_right[i] = r[i].high;
-      bottom_left[i] = r[i + 4].low;
-      bottom_right[i] = r[i + 4].high;
-    }
-    transpose(top_left);
-    transpose(top_right);
-    transpose(bottom_left);
-    transpose(bottom_right);
-    for (int i = 0; i < 4; ++i) {
-      r[i] = {top_left[i], bottom_left[i]};
-      r[i + 4] = {top_right[i], bottom_right[i]};
-    }
-  }
-
  private:
   [[gnu::always_inline]] static float32x4_t power_of_two(float32x4_t exponent) {
     const int32x4_t biased = vaddq_s32(vcvtq_s32_f32(exponent), vdupq_n_s32(127));
@@ -159,16 +141,6 @@ struct NeonVec {
     if constexpr (kShift + kBits == 32) return vcvtq_f32_u32(vshrq_n_u32(w, kShift));
     if constexpr (kShift > 0) w = vshrq_n_u32(w, kShift);
     return vcvtq_f32_u32(vandq_u32(w, vdupq_n_u32((1u << kBits) - 1)));
-  }
-  [[gnu::always_inline]] static void transpose(float32x4_t (&r)[4]) {
-    const float64x2_t a = vreinterpretq_f64_f32(vtrn1q_f32(r[0], r[1]));
-    const float64x2_t b = vreinterpretq_f64_f32(vtrn2q_f32(r[0], r[1]));
-    const float64x2_t c = vreinterpretq_f64_f32(vtrn1q_f32(r[2], r[3]));
-    const float64x2_t d = vreinterpretq_f64_f32(vtrn2q_f32(r[2], r[3]));
-    r[0] = vreinterpretq_f32_f64(vtrn1q_f64(a, c));
-    r[1] = vreinterpretq_f32_f64(vtrn1q_f64(b, d));
-    r[2] = vreinterpretq_f32_f64(vtrn2q_f64(a, c));
-    r[3] = vreinterpretq_f32_f64(vtrn2q_f64(b, d));
   }
 };
 

@@ -130,14 +130,6 @@ struct PortableVec {
     for (size_t i = 0; i < kLanes; ++i) p[i] = to_f16(v[i]);
   }
 
-  [[gnu::always_inline]] static void transpose(PortableVec (&rows)[8]) {
-    PortableVec out[8];
-    for (size_t i = 0; i < 8; ++i) {
-      for (size_t j = 0; j < 8; ++j) out[i].v[j] = rows[j].v[i];
-    }
-    std::memcpy(rows, out, sizeof(out));
-  }
-
  private:
   /// As from_f16() of each lane, in vector operations.
   [[gnu::always_inline]] static PortableVec load_halves(const std::byte* p) {
@@ -169,13 +161,6 @@ struct PortableVec::Ints {
     std::memcpy(&both, p, sizeof(both));
     return {Lanes{} + both};
   }
-  /// Two codes a lane.
-  [[gnu::always_inline]] static Ints load(const int16_t* p) {
-    Ints out;
-    std::memcpy(&out.v, p, sizeof(out.v));
-    return out;
-  }
-  [[gnu::always_inline]] void store(int16_t* p) const { std::memcpy(p, &v, sizeof(v)); }
   /// Pair kPair of a step's words (CodeLayout).
   template <int kBits, int kPair>
   [[gnu::always_inline]] static Ints codes(Words w) {
