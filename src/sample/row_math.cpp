@@ -157,12 +157,6 @@ size_t RowMaxima::find(std::span<const float> row, float value) const {
   return row.size();
 }
 
-float row_max(std::span<const float> row) {
-  float max = kNoLogit;
-  for (const float x : row) max = x > max ? x : max;
-  return max;
-}
-
 double exp_sum(std::span<const float> row, float max, float scale, float* weights) {
   const ExpSum a{.row = row, .max = max, .scale = scale, .weights = weights};
   return has_wide ? exp_sum_wide(a) : exp_sum_lanes<4>(a);

@@ -46,9 +46,6 @@ class RowMaxima {
   std::vector<float> sorted_;
 };
 
-/// The largest value; NaN never counts. -infinity for a row without a number above it.
-float row_max(std::span<const float> row);
-
 /// The sum of exp((x - max) * scale) over the row; NaN and -infinity add nothing. When `weights` is
 /// not null it receives each element's term. Requires max finite and scale > 0. The result does not
 /// depend on the machine's vector width.

@@ -29,6 +29,13 @@ nlohmann::json vectors() {
   return nlohmann::json::parse(in);
 }
 
+/// The largest value; NaN never counts. -infinity for a row without a number above it.
+float row_max(std::span<const float> row) {
+  float max = kNoLogit;
+  for (const float x : row) max = x > max ? x : max;
+  return max;
+}
+
 Ids kept(const std::vector<float>& row, const gen::Sampling& sampling, bool xtc = false) {
   Filters filters;
   RowMaxima maxima;
