@@ -15,7 +15,8 @@ topology::SplitChoice auto_split(const format::Checkpoint& checkpoint,
                              .kv_heads = sizes->kv_heads,
                              .head_dim = sizes->head_dim,
                              .mlp = sizes->mlp,
-                             .vocab = sizes->vocab};
+                             .vocab = sizes->vocab,
+                             .expert_mlp = sizes->expert_mlp};
   if (ranks > 1) {
     const auto group = format::quantization_group(checkpoint, shape.layers);
     if (group) shape.quant_group = *group;

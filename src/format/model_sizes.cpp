@@ -41,6 +41,7 @@ Result<ModelSizes> read_sizes(const nlohmann::json& config) {
   read(sizes.kv_heads, "num_key_value_heads", sizes.heads);
   read(sizes.head_dim, "head_dim", sizes.heads == 0 ? 0 : sizes.hidden / sizes.heads);
   read(sizes.mlp, "intermediate_size");
+  read(sizes.expert_mlp, "moe_intermediate_size", 0);
   read(sizes.vocab, "vocab_size");
   read(sizes.max_positions, "max_position_embeddings", kUsualPositions);
   if (!outcome) return outcome.error();

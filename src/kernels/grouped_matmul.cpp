@@ -11,6 +11,12 @@
 namespace tandem::kernels {
 namespace {
 
+bool same_format(const PackedMatrix& a, const PackedMatrix& b) {
+  return a.outputs() == b.outputs() && a.inputs() == b.inputs() &&
+         a.stored_bits() == b.stored_bits() && a.group() == b.group() &&
+         a.scalar_type() == b.scalar_type();
+}
+
 /// One expert's product, with the place of its items among those of all experts.
 struct ExpertTask {
   MatmulTask task;
@@ -69,6 +75,7 @@ class GroupedTasks {
 
  private:
   void add(const PackedMatrix& w, size_t row, size_t rows) {
+    TANDEM_CHECK(same_format(w, experts_[0]), "[moe_matmul] experts differ in shape or format");
     ExpertTask made{.task = {.w = &w}, .first_row = row, .first_item = items_};
     if (made.task.takes_codes()) made.task.groups = w.inputs() / w.group();
     made.task.args = {.x = nullptr, .rows = rows, .y = args_.y + row * args_.y_stride};
@@ -124,12 +131,6 @@ class GroupedTasks {
   size_t items_ = 0;
 };
 
-bool same_format(const PackedMatrix& a, const PackedMatrix& b) {
-  return a.outputs() == b.outputs() && a.inputs() == b.inputs() &&
-         a.stored_bits() == b.stored_bits() && a.group() == b.group() &&
-         a.scalar_type() == b.scalar_type();
-}
-
 }  // namespace
 
 ExpertRows group_by_expert(std::span<const uint32_t> ids, size_t top_k, size_t experts) {
@@ -157,9 +158,6 @@ void moe_matmul(WorkerPool& pool,
                "[moe_matmul] expected offsets for {} experts, got {}", experts.size(),
                given.offsets.size());
   if (experts.empty()) return;
-  for (const PackedMatrix& w : experts) {
-    TANDEM_CHECK(same_format(w, experts[0]), "[moe_matmul] experts differ in shape or format");
-  }
   GroupedMatmulArgs args = given;
   if (args.x_stride == 0) args.x_stride = experts[0].inputs();
   if (args.y_stride == 0) args.y_stride = experts[0].outputs();

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Carries an Error out of nested decoding; caught in decode_llama_config.
+/// Carries an Error out of nested decoding; caught in refused_as_error.
 struct Refusal {
   Error error;
 };
@@ -175,14 +175,50 @@ Config decode(const Json& json) {
   return c;
 }
 
-}  // namespace
+/// Every decoder_sparse_step-th layer has experts, but for those that mlp_only_layers lists.
+std::vector<bool> decode_sparse_layers(const Json& json, uint32_t layers) {
+  const uint32_t step = find(json, "decoder_sparse_step") ? count(json, "decoder_sparse_step") : 1;
+  std::vector<bool> out(layers);
+  for (uint32_t i = 0; i < layers; ++i) out[i] = (i + 1) % step == 0;
+  const Json* dense = find(json, "mlp_only_layers");
+  if (dense == nullptr) return out;
+  if (!dense->is_array()) refuse(ErrorCode::kCorrupt, "mlp_only_layers should be a list");
+  for (const Json& layer : *dense) {
+    if (!layer.is_number_unsigned() || layer.get<uint64_t>() >= layers)
+      refuse(ErrorCode::kCorrupt,
+             fmt::format("mlp_only_layers lists {}; there are {} layers", layer.dump(), layers));
+    out[layer.get<size_t>()] = false;
+  }
+  return out;
+}
 
-Result<Config> decode_llama_config(const Json& json) {
+Config decode_with_experts(const Json& json) {
+  Config c = decode(json);
+  c.experts = count(json, "num_experts");
+  c.experts_of_token = count(json, "num_experts_per_tok");
+  c.expert_mlp = count(json, "moe_intermediate_size");
+  c.renormalizes_experts = flag(json, "norm_topk_prob", false);
+  c.has_experts = decode_sparse_layers(json, c.layers);
+  if (c.experts_of_token > c.experts)
+    refuse(ErrorCode::kCorrupt,
+           fmt::format("num_experts_per_tok is {} of {} experts", c.experts_of_token, c.experts));
+  return c;
+}
+
+Result<Config> refused_as_error(Config (*decode_json)(const Json&), const Json& json) {
   try {
-    return decode(json);
+    return decode_json(json);
   } catch (const Refusal& refusal) {
     return refusal.error;
   }
+}
+
+}  // namespace
+
+Result<Config> decode_llama_config(const Json& json) { return refused_as_error(decode, json); }
+
+Result<Config> decode_qwen3_moe_config(const Json& json) {
+  return refused_as_error(decode_with_experts, json);
 }
 
 }  // namespace tandem::model

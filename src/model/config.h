@@ -21,6 +21,11 @@ struct Config {
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t mlp = 0;
+  uint32_t experts = 0;  // of a layer that has some
+  uint32_t experts_of_token = 0;
+  uint32_t expert_mlp = 0;
+  bool renormalizes_experts = false;  // the weights of a token's experts sum up to one
+  std::vector<bool> has_experts;      // of each layer, where the family has them
   uint32_t vocab = 0;
   uint32_t max_positions = 0;
   double rms_eps = 1e-5;
@@ -36,6 +41,7 @@ struct Config {
             .head_dim = head_dim,
             .mlp = mlp,
             .vocab = vocab,
+            .expert_mlp = expert_mlp,
             .quant_group = quant_group};
   }
 };
@@ -44,5 +50,8 @@ struct Config {
 /// type or out of range, by name), kUnsupported (an activation or a rope that is known but not
 /// offered).
 Result<Config> decode_llama_config(const nlohmann::json& json);
+
+/// The same and the experts of qwen3_moe. Errors: the same.
+Result<Config> decode_qwen3_moe_config(const nlohmann::json& json);
 
 }  // namespace tandem::model

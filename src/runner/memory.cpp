@@ -20,6 +20,8 @@ double share_of(std::string_view name, const model::Config& c, const Part& part)
   };
   if (is_in(".q_proj.") || is_in(".o_proj.")) return fraction(part.heads, c.heads);
   if (is_in(".k_proj.") || is_in(".v_proj.")) return fraction(part.kv_heads, c.kv_heads);
+  if (is_in(".mlp.switch_mlp.") || is_in(".mlp.experts."))
+    return fraction(part.expert_mlp, c.expert_mlp);
   if (is_in(".gate_proj.") || is_in(".up_proj.") || is_in(".down_proj."))
     return fraction(part.mlp, c.mlp);
   const bool is_table = is_in("embed_tokens.");
@@ -48,7 +50,10 @@ uint64_t bytes_of(const format::Tensor& tensor) {
 uint64_t workspace_of(const model::Config& c, const Part& part, const MemoryAssumptions& a) {
   const uint64_t attention =
       uint64_t{c.head_dim} * (2 * part.heads.size() + 2 * part.kv_heads.size());
-  const uint64_t widest = std::max<uint64_t>(attention, uint64_t{3} * part.mlp.size());
+  // A token's rows of an expert's gate, up and down, and of what it takes in, sorted by expert.
+  const uint64_t experts =
+      uint64_t{c.experts_of_token} * (3 * part.expert_mlp.size() + 2 * c.hidden);
+  const uint64_t widest = std::max({attention, uint64_t{3} * part.mlp.size(), experts});
   return a.step_tokens * a.element_bytes * (uint64_t{4} * c.hidden + widest) +
          uint64_t{plan::kMostRows} * a.logit_copies * sizeof(float) * (part.has_head ? c.vocab : 0);
 }

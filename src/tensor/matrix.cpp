@@ -5,6 +5,7 @@
 
 #include "tensor/dtype.h"
 #include "tensor/host.h"
+#include "tensor/mapped_matrix.h"
 
 namespace tandem::tensor {
 namespace {
@@ -25,11 +26,7 @@ array copy_columns(const format::Tensor& t, size_t begin, size_t end) {
   for (size_t r = 0; r < rows; ++r)
     std::memcpy(copy.data() + r * width, t.bytes.data() + r * stride + begin * size, width);
   const mx::Shape shape = {static_cast<int>(rows), static_cast<int>(end - begin)};
-  const array host = from_host(copy.data(), shape, mlx_dtype(t.dtype));
-  if (mx::default_device() == mx::Device::cpu) return host;
-  array device = mx::maximum(host, host);  // out of managed memory, where a copy would leave it
-  mx::eval(device);
-  return device;
+  return own_array(copy.data(), shape, mlx_dtype(t.dtype));
 }
 
 array as_type(const array& x, mx::Dtype dtype) {

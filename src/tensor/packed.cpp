@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "kernels/matmul.h"
-#include "tensor/dtype.h"
+#include "tensor/mapped_matrix.h"
 #include "tensor/matrix.h"
 
 namespace tandem::tensor {
@@ -11,63 +11,13 @@ namespace {
 
 using topology::Range;
 
-/// A source's tensors while they are mapped.
-struct Mapped {
-  format::Tensor weight;
-  std::optional<format::Quantization> quantization;
-  format::Tensor scales = {}, biases = {};
-  size_t rows = 0;
-
-  bool is_like(const Mapped& other) const {
-    return quantization == other.quantization && weight.dtype == other.weight.dtype &&
-           scales.dtype == other.scales.dtype;
-  }
-};
-
-Mapped map(const MatrixSource& s) {
-  Mapped out{.weight = s.module.raw("weight", s.rows), .quantization = s.module.quantization()};
-  out.rows = s.rows.size();
+MappedMatrix map(const MatrixSource& s) {
+  MappedMatrix out{.weight = s.module.raw("weight", s.rows),
+                   .quantization = s.module.quantization()};
   if (!out.quantization) return out;
   out.scales = s.module.raw("scales", s.rows);
   out.biases = s.module.raw("biases", s.rows);
   return out;
-}
-
-kernels::QuantizedView quantized_view(const Mapped& m, size_t inputs, Range columns) {
-  return {.codes = m.weight.bytes.data(),
-          .scales = m.scales.bytes.data(),
-          .biases = m.biases.bytes.data(),
-          .scale_type = scalar_type(m.scales.dtype),
-          .rows = m.rows,
-          .cols = inputs,
-          .bits = static_cast<uint32_t>(m.quantization->bits),
-          .group = static_cast<uint32_t>(m.quantization->group_size),
-          .col_slice = {columns.begin, columns.end}};
-}
-
-kernels::DenseView dense_view(const Mapped& m, size_t inputs, Range columns) {
-  return {.data = m.weight.bytes.data(),
-          .type = scalar_type(m.weight.dtype),
-          .rows = m.rows,
-          .cols = inputs,
-          .col_slice = {columns.begin, columns.end}};
-}
-
-Result<kernels::PackedMatrix> pack(std::span<const Mapped> group, size_t inputs, Range columns) {
-  if (!group.front().quantization) {
-    std::vector<kernels::DenseView> views;
-    for (const Mapped& m : group) views.push_back(dense_view(m, inputs, columns));
-    return kernels::PackedMatrix::from_dense(views);
-  }
-  std::vector<kernels::QuantizedView> views;
-  for (const Mapped& m : group) views.push_back(quantized_view(m, inputs, columns));
-  return kernels::PackedMatrix::from_quantized(views);
-}
-
-/// Columns of the whole matrix, of which `columns` is a slice.
-size_t inputs_of(const Mapped& m) {
-  const auto stored = static_cast<size_t>(m.weight.shape[1]);
-  return m.quantization ? stored * 32 / static_cast<size_t>(m.quantization->bits) : stored;
 }
 
 /// Rows ids[i] - first of the matrix; zeros where it has no such row.
@@ -92,23 +42,16 @@ void gather_own(kernels::WorkerPool& workers,
 }  // namespace
 
 void Matrix::load_packed(const std::vector<MatrixSource>& sources, Range columns) {
-  std::vector<Mapped> mapped;
+  std::vector<MappedMatrix> mapped;
   for (const MatrixSource& s : sources) mapped.push_back(map(s));
   size_t at = 0;
   for (size_t begin = 0; begin < mapped.size();) {
     size_t end = begin + 1;
     while (end < mapped.size() && mapped[end].is_like(mapped[begin])) ++end;
     const std::span group(mapped.data() + begin, end - begin);
-    auto packed = pack(group, inputs_of(mapped[begin]), columns);
-    if (!packed) {
-      Error error = packed.error();
-      error.message = fmt::format("{}: {}", sources[begin].module.path(), error.message);
-      throw LoadFailure(std::move(error));
-    }
-    sources[begin].module.count_bytes(packed->bytes());
-    const size_t outputs = packed->outputs();
-    packed_.push_back(
-        {std::make_shared<const kernels::PackedMatrix>(std::move(packed).value()), at});
+    auto packed = pack(sources[begin].module, group, {}, {columns.begin, columns.end});
+    const size_t outputs = packed.outputs();
+    packed_.push_back({std::make_shared<const kernels::PackedMatrix>(std::move(packed)), at});
     at += outputs;
     begin = end;
   }

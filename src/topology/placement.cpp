@@ -63,6 +63,7 @@ std::vector<Part> place_tensor(const ModelShape& shape, const std::vector<double
   const uint32_t head_unit = std::lcm(shape.head_dim, group) / shape.head_dim;
   const auto heads = cut(shape.heads, head_unit, shares);
   const auto mlp = cut(shape.mlp, group, shares);
+  const auto expert_mlp = cut(shape.expert_mlp, group, shares);
   const auto vocab = cut(shape.vocab, 1, shares);
   std::vector<Part> out;
   for (uint32_t r = 0; r < shares.size(); ++r)
@@ -73,6 +74,7 @@ std::vector<Part> place_tensor(const ModelShape& shape, const std::vector<double
                    .heads = heads[r],
                    .kv_heads = kv_range(shape, heads[r]),
                    .mlp = mlp[r],
+                   .expert_mlp = expert_mlp[r],
                    .vocab = vocab[r]});
   return out;
 }
@@ -90,6 +92,7 @@ std::vector<Part> place_pipeline(const ModelShape& shape, std::vector<double> sh
                    .heads = {0, shape.heads},
                    .kv_heads = {0, shape.kv_heads},
                    .mlp = {0, shape.mlp},
+                   .expert_mlp = {0, shape.expert_mlp},
                    .vocab = {0, shape.vocab},
                    .has_embedding = r + 1 == ranks,
                    .has_head = r == 0});

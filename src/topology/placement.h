@@ -28,6 +28,7 @@ struct ModelShape {
   uint32_t head_dim = 0;
   uint32_t mlp = 0;  // width of the MLP's inside
   uint32_t vocab = 0;
+  uint32_t expert_mlp = 0;   // width of an expert's inside; 0: there are none
   uint32_t quant_group = 1;  // inputs that share a scale: no cut falls inside; 1 when not quantized
 };
 
@@ -42,10 +43,11 @@ struct Part {
   uint32_t rank = 0;
   uint32_t ranks = 1;
   Range layers;
-  Range heads;     // query heads
-  Range kv_heads;  // those that the query heads attend to; neighbours may hold the same one
-  Range mlp;       // columns of the MLP's inside
-  Range vocab;     // rows of the embedding and of the head
+  Range heads;            // query heads
+  Range kv_heads;         // those that the query heads attend to; neighbours may hold the same one
+  Range mlp;              // columns of the MLP's inside
+  Range expert_mlp = {};  // columns of the inside of each expert
+  Range vocab;            // rows of the embedding and of the head
   bool has_embedding = true;
   bool has_head = true;
 
@@ -53,10 +55,10 @@ struct Part {
 };
 
 /// Cuts a model over ranks, in proportion to `shares` (one non-negative number a rank; empty: equal
-/// ones). Tensor: query heads, MLP columns and vocabulary each cover the whole in rank order, cut
-/// at multiples of the quantization group. Pipeline: each rank gets at least one layer. Errors:
-/// kInvalid (no ranks, shares that do not fit, heads no multiple of KV heads, fewer layers than
-/// stages).
+/// ones). Tensor: query heads, columns of the MLP and of each expert, and vocabulary each cover the
+/// whole in rank order, cut at multiples of the quantization group. Pipeline: each rank gets at
+/// least one layer. Errors: kInvalid (no ranks, shares that do not fit, heads no multiple of KV
+/// heads, fewer layers than stages).
 Result<std::vector<Part>> place(const ModelShape& shape,
                                 Split split,
                                 uint32_t ranks,

@@ -7,13 +7,16 @@
 namespace tandem::topology {
 namespace {
 
-bool is_idle(const Part& part) { return part.heads.empty() || part.mlp.empty(); }
+bool is_idle(const Part& part, const ModelShape& shape) {
+  return part.heads.empty() || part.mlp.empty() ||
+         (shape.expert_mlp > 0 && part.expert_mlp.empty());
+}
 
 /// A rank whose part of a tensor split is next to nothing though it asked for more.
 bool some_rank_idles(const SplitQuestion& q, const std::vector<Part>& parts) {
   for (const Part& part : parts) {
     const bool has_share = q.shares.empty() || q.shares[part.rank] > 0;
-    if (has_share && is_idle(part)) return true;
+    if (has_share && is_idle(part, q.shape)) return true;
   }
   return false;
 }

@@ -85,7 +85,31 @@ def architectures():
             rope_theta=1e6,
             tie_word_embeddings=False,
         ),
+        "qwen3_moe": dict(
+            base,
+            **gqa,
+            model_type="qwen3_moe",
+            num_hidden_layers=3,
+            rope_theta=1e6,
+            tie_word_embeddings=False,
+            num_experts=8,
+            num_experts_per_tok=2,
+            moe_intermediate_size=64,
+            norm_topk_prob=True,
+            decoder_sparse_step=1,
+            mlp_only_layers=[1],
+        ),
     }
+
+
+def has_experts(config, layer):
+    return "num_experts" in config and layer not in config["mlp_only_layers"]
+
+
+def quantization(config, group):
+    """As mlx-lm writes it: routers have 8 bits."""
+    routers = [f"model.layers.{i}.mlp.gate" for i in range(config["num_hidden_layers"]) if has_experts(config, i)]
+    return dict(group_size=group, bits=4) | {router: dict(group_size=64, bits=8) for router in routers}
 
 
 def shapes(config):
@@ -105,17 +129,25 @@ def shapes(config):
             ("self_attn.k_proj", kv, HIDDEN, qkv_bias),
             ("self_attn.v_proj", kv, HIDDEN, qkv_bias),
             ("self_attn.o_proj", HIDDEN, q, out_bias),
-            ("mlp.gate_proj", mlp, HIDDEN, mlp_bias),
-            ("mlp.up_proj", mlp, HIDDEN, mlp_bias),
-            ("mlp.down_proj", HIDDEN, mlp, mlp_bias),
         ]
+        if has_experts(config, i):
+            experts, width = config["num_experts"], config["moe_intermediate_size"]
+            linear.append(("mlp.gate", experts, HIDDEN, False))
+            for name, rows, columns in (("gate", width, HIDDEN), ("up", width, HIDDEN), ("down", HIDDEN, width)):
+                out[f"{p}mlp.switch_mlp.{name}_proj.weight"] = (experts, rows, columns)
+        else:
+            linear += [
+                ("mlp.gate_proj", mlp, HIDDEN, mlp_bias),
+                ("mlp.up_proj", mlp, HIDDEN, mlp_bias),
+                ("mlp.down_proj", HIDDEN, mlp, mlp_bias),
+            ]
         for name, rows, columns, has_bias in linear:
             out[f"{p}{name}.weight"] = (rows, columns)
             if has_bias:
                 out[f"{p}{name}.bias"] = (rows,)
         for norm in ("input_layernorm", "post_attention_layernorm"):
             out[f"{p}{norm}.weight"] = (HIDDEN,)
-        if kind == "qwen3":
+        if kind in ("qwen3", "qwen3_moe"):
             out[f"{p}self_attn.q_norm.weight"] = out[f"{p}self_attn.k_norm.weight"] = (head_dim,)
     return out
 
@@ -134,8 +166,8 @@ def draw(name, shape):
 
 
 def quantize(weight, group, bits=4):
-    """MLX's affine encoder: (packed codes, scales, biases)."""
-    one, w = np.float32(1), weight.reshape(weight.shape[0], -1, group)
+    """MLX's affine encoder of [..., rows, columns]: (packed codes, scales, biases)."""
+    one, w = np.float32(1), weight.reshape(*weight.shape[:-1], -1, group)
     low, high = w.min(-1, keepdims=True), w.max(-1, keepdims=True)
     scale = np.maximum((high - low) / np.float32(2**bits - 1), np.float32(1e-7))
     is_low = np.abs(low) > np.abs(high)
@@ -144,7 +176,9 @@ def quantize(weight, group, bits=4):
     scale = np.where(first != 0, edge / np.where(first != 0, first, one), scale)
     bias = np.where(first != 0, edge, np.float32(0))
     codes = (
-        np.clip(np.rint((w - bias) / scale), 0, 2**bits - 1).astype(np.uint32).reshape(weight.shape[0], -1, 32 // bits)
+        np.clip(np.rint((w - bias) / scale), 0, 2**bits - 1)
+        .astype(np.uint32)
+        .reshape(*weight.shape[:-1], -1, 32 // bits)
     )
     packed = (codes << (np.arange(32 // bits, dtype=np.uint32) * np.uint32(bits))).sum(-1, dtype=np.uint32)
     return packed, scale[..., 0].astype(np.float32), bias[..., 0].astype(np.float32)
@@ -153,11 +187,12 @@ def quantize(weight, group, bits=4):
 def tensors(config, group):
     for name, shape in shapes(config).items():
         value = draw(name, shape)
-        if group is None or len(shape) != 2:
+        if group is None or len(shape) == 1:
             yield name, value
             continue
         module = name.removesuffix(".weight")
-        packed, scales, biases = quantize(value, group)
+        own = quantization(config, group).get(module, {})
+        packed, scales, biases = quantize(value, own.get("group_size", group), own.get("bits", 4))
         yield from ((name, packed), (f"{module}.scales", scales), (f"{module}.biases", biases))
 
 
@@ -186,7 +221,7 @@ def main():
         for variant, group in VARIANTS.items():
             folder = arguments.out / f"{name}-{variant}"
             folder.mkdir(parents=True, exist_ok=True)
-            full = dict(config, quantization=dict(group_size=group, bits=4)) if group else config
+            full = dict(config, quantization=quantization(config, group)) if group else config
             (folder / "config.json").write_text(json.dumps(full, indent=1, sort_keys=True))
             sums[folder.name] = write_safetensors(folder / "model.safetensors", tensors(config, group))
     record = HERE / "sums.json"

@@ -1,0 +1,32 @@
+#include "tensor/expert_weights.h"
+
+namespace tandem::tensor {
+
+Weights ExpertWeights::at(uint32_t index) const {
+  return is_stacked_ ? module_ / "switch_mlp" / name_ : module_ / "experts" / index / name_;
+}
+
+format::Tensor ExpertWeights::load(const char* leaf, uint32_t index) const {
+  const Weights from = at(index);
+  if (!is_stacked_) return from.raw(leaf);
+  format::Tensor one = from.raw(leaf, topology::Range{index, index + 1});
+  if (one.shape.size() != 3)
+    throw LoadFailure(
+        {ErrorCode::kCorrupt, fmt::format("{}.{} should have three axes", from.path(), leaf)});
+  one.shape.erase(one.shape.begin());
+  return one;
+}
+
+MappedMatrix ExpertWeights::map(uint32_t index) const {
+  const Weights from = at(index);
+  MappedMatrix out{.weight = load("weight", index), .quantization = from.quantization()};
+  if (out.weight.shape.size() != 2 || out.outputs() != outputs_ || out.inputs() != inputs_)
+    throw LoadFailure({ErrorCode::kCorrupt, fmt::format("{}: an expert is not [{}, {}]",
+                                                        from.path(), outputs_, inputs_)});
+  if (!out.quantization) return out;
+  out.scales = load("scales", index);
+  out.biases = load("biases", index);
+  return out;
+}
+
+}  // namespace tandem::tensor

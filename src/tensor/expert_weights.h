@@ -1,0 +1,34 @@
+// The matrices of a layer's experts in a checkpoint, stacked or one by one.
+#pragma once
+
+#include "tensor/mapped_matrix.h"
+
+namespace tandem::tensor {
+
+/// One projection of all experts: [experts, outputs, inputs] at module.switch_mlp.<name>, or
+/// [outputs, inputs] at module.experts.N.<name>.
+class ExpertWeights {
+ public:
+  ExpertWeights(const Weights& module, const char* name, uint32_t outputs, uint32_t inputs)
+      : module_(module),
+        name_(name),
+        outputs_(outputs),
+        inputs_(inputs),
+        is_stacked_((module / "switch_mlp" / name).has("weight")) {}
+
+  /// Where expert `index` lies.
+  Weights at(uint32_t index) const;
+  /// Throws LoadFailure (missing, of another shape).
+  MappedMatrix map(uint32_t index) const;
+
+ private:
+  format::Tensor load(const char* leaf, uint32_t index) const;
+
+  Weights module_;
+  const char* name_;
+  uint32_t outputs_;
+  uint32_t inputs_;
+  bool is_stacked_;
+};
+
+}  // namespace tandem::tensor

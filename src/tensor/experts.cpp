@@ -1,0 +1,162 @@
+#include "tensor/experts.h"
+
+#include <cstring>
+
+#include "tensor/activation.h"
+#include "tensor/dtype.h"
+#include "tensor/expert_weights.h"
+
+namespace tandem::tensor {
+namespace {
+
+using topology::Range;
+
+/// A part of a tensor's rows, in bytes of a row.
+struct Window {
+  Range rows;
+  size_t begin = 0;
+  size_t end = 0;
+
+  size_t size() const { return rows.size() * (end - begin); }
+
+  void copy(const format::Tensor& from, std::byte* to) const {
+    const size_t stride = from.bytes.size() / static_cast<size_t>(from.shape[0]);
+    for (uint32_t r = rows.begin; r < rows.end; ++r, to += end - begin)
+      std::memcpy(to, from.bytes.data() + r * stride + begin, end - begin);
+  }
+};
+
+/// Columns of a tensor that holds `per` of them in each element.
+Window window(const format::Tensor& t, Range rows, Range columns, size_t numerator, size_t per) {
+  const size_t bytes = format::size_of(t.dtype) * numerator;
+  return {.rows = rows, .begin = columns.begin * bytes / per, .end = columns.end * bytes / per};
+}
+
+/// The windows of all experts in one array [experts, rows, any].
+class Stack {
+ public:
+  void add(const format::Tensor& t, const Window& w) {
+    dtype_ = t.dtype;
+    rows_ = w.rows.size();
+    bytes_.resize(bytes_.size() + w.size());
+    w.copy(t, bytes_.data() + bytes_.size() - w.size());
+    ++count_;
+  }
+
+  array finish() const {
+    const size_t width = bytes_.size() / (count_ * rows_ * format::size_of(dtype_));
+    return own_array(bytes_.data(),
+                     {static_cast<int>(count_), static_cast<int>(rows_), static_cast<int>(width)},
+                     mlx_dtype(dtype_));
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+  format::Dtype dtype_ = format::Dtype::kF32;
+  size_t count_ = 0;
+  size_t rows_ = 0;
+};
+
+array cast(const array& x, mx::Dtype dtype) {
+  array out = mx::astype(x, dtype);
+  mx::eval(out);
+  return out;
+}
+
+/// The type that a dense product of experts is computed in: MLX has only this one on the CPU.
+mx::Dtype product_dtype(mx::Dtype dtype) {
+  return mx::default_device() == mx::Device::cpu ? mx::float32 : dtype;
+}
+
+void check_group_cut(const Weights& module, Range columns) {
+  const auto quantization = module.quantization();
+  if (!quantization) return;
+  const auto group = static_cast<uint32_t>(quantization->group_size);
+  if (columns.begin % group != 0 || columns.end % group != 0)
+    throw LoadFailure(
+        {ErrorCode::kInvalid, fmt::format("{}: columns {} to {} cut a quantization group of {}",
+                                          module.path(), columns.begin, columns.end, group)});
+}
+
+struct Choice {
+  array ids;      // [tokens, top_k]
+  array weights;  // [tokens, top_k] float32
+};
+
+Choice choose(const array& logits, const ExpertsShape& shape) {
+  const int experts = static_cast<int>(shape.experts), top_k = static_cast<int>(shape.top_k);
+  const array all = mx::softmax(mx::astype(logits, mx::float32), -1, true);
+  const array order = mx::argpartition(all, -top_k, -1);
+  const array ids = mx::slice(order, {0, experts - top_k}, {logits.shape(0), experts});
+  const array weights = mx::take_along_axis(all, ids, -1);
+  if (!shape.renormalizes) return {ids, weights};
+  return {ids, mx::divide(weights, mx::sum(weights, -1, true))};
+}
+
+}  // namespace
+
+Experts::Experts(const Weights& module, const ExpertsShape& shape, Range columns)
+    : context_(module.context()), shape_(shape), columns_(columns.size()) {
+  check_group_cut(ExpertWeights(module, "down_proj", shape.hidden, shape.width).at(0), columns);
+  if (context_.is_fast())
+    load_packed(module, columns);
+  else
+    load_plain(module, columns);
+}
+
+void Experts::load_plain(const Weights& module, Range columns) {
+  const Range whole = {0, shape_.hidden};
+  const auto load = [&](const ExpertWeights& from, Range rows, Range inputs) {
+    Stack weights, scales, biases;
+    std::optional<format::Quantization> quantization;
+    for (uint32_t e = 0; e < shape_.experts; ++e) {
+      const MappedMatrix m = from.map(e);
+      quantization = m.quantization;
+      const auto bits = quantization ? static_cast<size_t>(quantization->bits) : size_t{1};
+      weights.add(m.weight, window(m.weight, rows, inputs, bits, quantization ? 32 : 1));
+      if (!quantization) continue;
+      const auto group = static_cast<size_t>(quantization->group_size);
+      scales.add(m.scales, window(m.scales, rows, inputs, 1, group));
+      biases.add(m.biases, window(m.biases, rows, inputs, 1, group));
+    }
+    Plain out{.weight = weights.finish()};
+    if (quantization) {
+      out.bits = quantization->bits;
+      out.group = quantization->group_size;
+      out.scales = cast(scales.finish(), context_.dtype);
+      out.biases = cast(biases.finish(), context_.dtype);
+      module.count_bytes(2 * out.scales->nbytes());
+    } else {
+      out.weight = cast(out.weight, product_dtype(context_.dtype));
+    }
+    module.count_bytes(out.weight.nbytes());
+    plain_.push_back(std::move(out));
+  };
+  load(ExpertWeights(module, "gate_proj", shape_.width, shape_.hidden), columns, whole);
+  load(ExpertWeights(module, "up_proj", shape_.width, shape_.hidden), columns, whole);
+  load(ExpertWeights(module, "down_proj", shape_.hidden, shape_.width), whole, columns);
+}
+
+array Experts::Plain::multiply(const array& x, const array& ids) const {
+  if (scales)
+    return mx::gather_qmm(x, weight, *scales, biases, std::nullopt, ids, true, group, bits);
+  const array y =
+      mx::gather_mm(mx::astype(x, weight.dtype()), mx::swapaxes(weight, -1, -2), std::nullopt, ids);
+  return mx::astype(y, x.dtype());
+}
+
+array Experts::run_plain(const array& x, const array& logits) const {
+  const Choice choice = choose(logits, shape_);
+  const array rows = mx::expand_dims(x, {1, 2});
+  const array inner =
+      swiglu(context_, plain_[0].multiply(rows, choice.ids), plain_[1].multiply(rows, choice.ids));
+  const array each = mx::squeeze(plain_[2].multiply(inner, choice.ids), 2);
+  const array weighed = mx::multiply(each, mx::expand_dims(choice.weights, 2));
+  return mx::astype(mx::sum(weighed, 1), x.dtype());
+}
+
+array Experts::operator()(const array& x, const array& logits) const {
+  return context_.is_fast() ? run_fast(x, logits) : run_plain(x, logits);
+}
+
+}  // namespace tandem::tensor

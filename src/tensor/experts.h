@@ -1,0 +1,63 @@
+// The experts of a layer: gated MLPs, of which each token takes some.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/packed_matrix.h"
+#include "tensor/weights.h"
+
+namespace tandem::tensor {
+
+struct ExpertsShape {
+  uint32_t hidden = 0;
+  uint32_t width = 0;  // of an expert's inside
+  uint32_t experts = 0;
+  uint32_t top_k = 0;         // experts that a token takes
+  bool renormalizes = false;  // the weights of a token's experts sum up to one
+};
+
+/// A token takes the top_k experts that are the most probable by a softmax over the logits, each
+/// weighed with its probability. Of equally probable ones, those with the higher ids.
+class Experts {
+ public:
+  /// Columns `columns`, not empty, of each expert's inside. `module` holds switch_mlp.gate_proj,
+  /// up_proj and down_proj of all experts ([experts, outputs, inputs]), or experts.N.gate_proj and
+  /// so on. Throws LoadFailure (missing, of another shape, cut inside a quantization group).
+  Experts(const Weights& module, const ExpertsShape& shape, topology::Range columns);
+
+  /// x [tokens, hidden] and logits [tokens, experts] → [tokens, hidden]: the part of these columns,
+  /// which adds up over the ranks.
+  array operator()(const array& x, const array& logits) const;
+
+ private:
+  /// One projection of all experts as plain MLX arrays.
+  struct Plain {
+    array weight;  // [experts, outputs, inputs]
+    std::optional<array> scales = {}, biases = {};
+    int bits = 0;
+    int group = 0;
+
+    /// Expert ids[t, k] of x[t, k or 0, 1, inputs] → [t, k, 1, outputs].
+    array multiply(const array& x, const array& ids) const;
+  };
+  /// One matrix for each expert.
+  struct Packed {
+    std::vector<kernels::PackedMatrix> gate_up;  // gate's outputs above up's
+    std::vector<kernels::PackedMatrix> down;
+  };
+  struct Bound;
+
+  void load_plain(const Weights& module, topology::Range columns);
+  void load_packed(const Weights& module, topology::Range columns);
+  array run_plain(const array& x, const array& logits) const;
+  array run_fast(const array& x, const array& logits) const;
+
+  Context context_;
+  ExpertsShape shape_;
+  uint32_t columns_;
+  std::vector<Plain> plain_;              // gate, up, down
+  std::shared_ptr<const Packed> packed_;  // shared: with the graph's nodes
+};
+
+}  // namespace tandem::tensor
