@@ -13,10 +13,18 @@ namespace {
 using Json = nlohmann::json;
 using Pair = std::pair<std::string_view, std::string_view>;
 
+/// model_type of each architecture.
+constexpr std::array<Pair, 4> kArchitectures{
+    {{"llama", "llama"}, {"qwen2", "qwen2"}, {"qwen3", "qwen3"}, {"qwen3moe", "qwen3_moe"}}};
+
+constexpr std::array<Pair, 3> kExperts{{{"num_experts", "expert_count"},
+                                        {"num_experts_per_tok", "expert_used_count"},
+                                        {"moe_intermediate_size", "expert_feed_forward_length"}}};
+
 constexpr std::array<Pair, 3> kWhole{
     {{"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"}}};
 
-constexpr std::array<Pair, 11> kLayer{{
+constexpr std::array<Pair, 15> kLayer{{
     {"attn_q", "self_attn.q_proj"},
     {"attn_k", "self_attn.k_proj"},
     {"attn_v", "self_attn.v_proj"},
@@ -28,6 +36,10 @@ constexpr std::array<Pair, 11> kLayer{{
     {"ffn_gate", "mlp.gate_proj"},
     {"ffn_up", "mlp.up_proj"},
     {"ffn_down", "mlp.down_proj"},
+    {"ffn_gate_inp", "mlp.gate"},
+    {"ffn_gate_exps", "mlp.switch_mlp.gate_proj"},
+    {"ffn_up_exps", "mlp.switch_mlp.up_proj"},
+    {"ffn_down_exps", "mlp.switch_mlp.down_proj"},
 }};
 
 template <size_t N>
@@ -90,13 +102,15 @@ std::string hugging_face_name(std::string_view gguf_name) {
 Result<Json> config_from_gguf(const Gguf& gguf) {
   const std::string* arch = gguf.text("general.architecture");
   if (arch == nullptr) return Error{ErrorCode::kCorrupt, "gguf: no general.architecture"};
-  if (*arch != "llama" && *arch != "qwen2" && *arch != "qwen3") {
-    return Error{
-        ErrorCode::kUnsupported,
-        fmt::format("gguf: architecture {} is not supported; llama, qwen2 and qwen3 are", *arch)};
+  const std::string_view model_type = look_up(kArchitectures, *arch);
+  if (model_type.empty()) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("gguf: architecture {} is not supported; llama, qwen2, qwen3 and "
+                             "qwen3moe are",
+                             *arch)};
   }
   const std::string prefix = *arch + ".";
-  Json config = {{"model_type", *arch}};
+  Json config = {{"model_type", model_type}};
   const auto need = [&](const char* key, const char* gguf_key) -> Status {
     const auto value = gguf.number(prefix + gguf_key);
     if (!value)
@@ -112,6 +126,13 @@ Result<Json> config_from_gguf(const Gguf& gguf) {
         Pair{"max_position_embeddings", "context_length"}}) {
     const Status found = need(key.data(), gguf_key.data());
     if (!found) return found.error();
+  }
+  if (gguf.number(prefix + "expert_count")) {
+    for (const auto& [key, gguf_key] : kExperts) {
+      const Status found = need(key.data(), gguf_key.data());
+      if (!found) return found.error();
+    }
+    config["norm_topk_prob"] = true;  // as ggml computes this architecture
   }
   config["num_key_value_heads"] = gguf.number(prefix + "attention.head_count_kv")
                                       .value_or(config["num_attention_heads"].get<uint64_t>());

@@ -184,7 +184,7 @@ std::vector<bool> decode_sparse_layers(const Json& json, uint32_t layers) {
   if (dense == nullptr) return out;
   if (!dense->is_array()) refuse(ErrorCode::kCorrupt, "mlp_only_layers should be a list");
   for (const Json& layer : *dense) {
-    if (!layer.is_number_unsigned() || layer.get<uint64_t>() >= layers)
+    if (!layer.is_number_integer() || layer < 0 || layer >= layers)
       refuse(ErrorCode::kCorrupt,
              fmt::format("mlp_only_layers lists {}; there are {} layers", layer.dump(), layers));
     out[layer.get<size_t>()] = false;

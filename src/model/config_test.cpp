@@ -73,6 +73,53 @@ TEST_CASE("windows follow layer_types, mistral's sliding_window and qwen's switc
   CHECK(decode_llama_config(qwen)->windows == std::vector<uint32_t>{0, 0, 12});
 }
 
+nlohmann::json with_experts() {
+  auto json = with("model_type", "qwen3_moe");
+  json.update({{"num_experts", 8}, {"num_experts_per_tok", 2}, {"moe_intermediate_size", 32}});
+  return json;
+}
+
+std::string refusal_of_experts(const nlohmann::json& json) {
+  const auto config = decode_qwen3_moe_config(json);
+  return config ? std::string() : config.error().message;
+}
+
+TEST_CASE("layers have experts by decoder_sparse_step, but for those of mlp_only_layers") {
+  auto json = with_experts();
+  const auto plain = decode_qwen3_moe_config(json);
+  REQUIRE(plain.has_value());
+  CHECK(plain->has_experts == std::vector<bool>{true, true, true});
+  CHECK(plain->experts == 8);
+  CHECK(plain->experts_of_token == 2);
+  CHECK(plain->shape().expert_mlp == 32);
+  CHECK_FALSE(plain->renormalizes_experts);
+  json["norm_topk_prob"] = true;
+  json["mlp_only_layers"] = {1};
+  const auto listed = decode_qwen3_moe_config(json);
+  REQUIRE(listed.has_value());
+  CHECK(listed->renormalizes_experts);
+  CHECK(listed->has_experts == std::vector<bool>{true, false, true});
+  json["decoder_sparse_step"] = 2;
+  CHECK(decode_qwen3_moe_config(json)->has_experts == std::vector<bool>{false, false, false});
+}
+
+TEST_CASE("a config of experts that is missing, mistyped or impossible is refused by name") {
+  for (const char* key : {"num_experts", "num_experts_per_tok", "moe_intermediate_size"}) {
+    auto json = with_experts();
+    json.erase(key);
+    CHECK(refusal_of_experts(json).find(key) != std::string::npos);
+  }
+  const auto refused = [](const char* key, const nlohmann::json& value) {
+    return refusal_of_experts(with(key, value, with_experts())).find(key) != std::string::npos;
+  };
+  CHECK(refused("num_experts_per_tok", 9));
+  CHECK(refused("mlp_only_layers", {3}));
+  CHECK(refused("mlp_only_layers", {"1"}));
+  CHECK(refused("mlp_only_layers", 1));
+  CHECK(refused("norm_topk_prob", 1));
+  CHECK(refused("decoder_sparse_step", -1));
+}
+
 TEST_CASE("rope factors divide the frequencies; a wrong number or value of them is refused") {
   const auto factors = [](const nlohmann::json& values) {
     return with("rope_scaling", nlohmann::json{{"rope_type", "factors"}, {"factors", values}});

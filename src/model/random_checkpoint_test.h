@@ -18,6 +18,11 @@ struct RandomOptions {
   uint32_t kv_heads = 2;
   uint32_t head_dim = 32;
   uint32_t mlp = 96;
+  uint32_t experts = 8;  // of qwen3_moe
+  uint32_t experts_of_token = 2;
+  uint32_t expert_mlp = 64;
+  uint32_t dense_layer = 1;    // among those with experts
+  bool stacks_experts = true;  // or each has tensors of its own, with the same content
   uint32_t vocab = 101;
   bool has_tied_head = true;
   bool has_biases = false;
@@ -47,6 +52,14 @@ class RandomCheckpoint final : public format::Checkpoint {
       config_["sliding_window"] = o.window;
       config_["layer_types"] = std::vector<std::string>(o.layers, "sliding_attention");
       config_["layer_types"].back() = "full_attention";
+    }
+    if (has_experts()) {
+      config_["num_experts"] = o.experts;
+      config_["num_experts_per_tok"] = o.experts_of_token;
+      config_["moe_intermediate_size"] = o.expert_mlp;
+      config_["mlp_only_layers"] = nlohmann::json::array();
+      if (o.dense_layer < o.layers) config_["mlp_only_layers"].push_back(o.dense_layer);
+      config_["norm_topk_prob"] = true;
     }
     make_tensors();
   }
@@ -119,12 +132,49 @@ class RandomCheckpoint final : public format::Checkpoint {
       put_matrix(p + "self_attn.k_proj", kv, o.hidden, 1.5F, qkv_bias);
       put_matrix(p + "self_attn.v_proj", kv, o.hidden, 1, qkv_bias);
       put_matrix(p + "self_attn.o_proj", o.hidden, q, 1, o.has_biases);
-      put_matrix(p + "mlp.gate_proj", o.mlp, o.hidden, 1, o.has_biases);
-      put_matrix(p + "mlp.up_proj", o.mlp, o.hidden, 1, o.has_biases);
-      put_matrix(p + "mlp.down_proj", o.hidden, o.mlp, 1, o.has_biases);
-      if (o.model_type != "qwen3") continue;
+      put_mlp(p + "mlp.", i);
+      if (!o.model_type.starts_with("qwen3")) continue;
       put_floats(p + "self_attn.q_norm.weight", {o.head_dim}, 0.1F, 1);
       put_floats(p + "self_attn.k_norm.weight", {o.head_dim}, 0.1F, 1);
+    }
+  }
+
+  bool has_experts() const { return options_.model_type == "qwen3_moe"; }
+
+  void put_mlp(const std::string& p, uint32_t layer) {
+    const RandomOptions& o = options_;
+    if (has_experts() && layer != o.dense_layer) {
+      put_matrix(p + "gate", o.experts, o.hidden, 2, false);
+      put_experts(p, "gate_proj", o.expert_mlp, o.hidden);
+      put_experts(p, "up_proj", o.expert_mlp, o.hidden);
+      return put_experts(p, "down_proj", o.hidden, o.expert_mlp);
+    }
+    put_matrix(p + "gate_proj", o.mlp, o.hidden, 1, o.has_biases);
+    put_matrix(p + "up_proj", o.mlp, o.hidden, 1, o.has_biases);
+    put_matrix(p + "down_proj", o.hidden, o.mlp, 1, o.has_biases);
+  }
+
+  void put_experts(const std::string& p, const char* name, uint32_t rows, uint32_t columns) {
+    const uint32_t experts = options_.experts;
+    const std::string stacked = fmt::format("{}switch_mlp.{}", p, name);
+    put_matrix(stacked, experts * rows, columns, 1.5F, false);
+    for (const char* leaf : {"weight", "scales", "biases"}) {
+      const auto found = tensors_.find(fmt::format("{}.{}", stacked, leaf));
+      if (found == tensors_.end()) continue;
+      format::Tensor all = found->second;
+      all.shape = {experts, rows, all.shape[1]};
+      if (options_.stacks_experts) {
+        found->second = all;
+        continue;
+      }
+      tensors_.erase(found);
+      const size_t size = all.bytes.size() / experts;
+      for (uint32_t e = 0; e < experts; ++e)
+        tensors_[fmt::format("{}experts.{}.{}.{}", p, e, name, leaf)] = {
+            .dtype = all.dtype,
+            .shape = {rows, all.shape[2]},
+            .bytes = all.bytes.subspan(e * size, size),
+            .owner = all.owner};
     }
   }
 

@@ -102,6 +102,7 @@ const std::vector<RandomOptions> kModels = {
     {.model_type = "qwen2", .heads = 7, .kv_heads = 1, .has_tied_head = false, .bits = 8},
     {.model_type = "qwen3", .heads = 10, .kv_heads = 2},
     {.model_type = "mistral", .bits = 4, .window = 5},
+    {.model_type = "qwen3_moe", .bits = 4},
 };
 
 TEST_CASE("batched, chunked and solo logits are equal bit for bit on the fast path") {
@@ -315,7 +316,8 @@ TEST_CASE("a step of the fast path holds no operation of MLX's own") {
        {RandomOptions{}, RandomOptions{.has_tied_head = false, .has_biases = true, .bits = 4},
         RandomOptions{.model_type = "qwen2", .has_biases = true},
         RandomOptions{.model_type = "qwen3", .bits = 8},
-        RandomOptions{.model_type = "mistral", .window = 5}}) {
+        RandomOptions{.model_type = "mistral", .window = 5},
+        RandomOptions{.model_type = "qwen3_moe", .bits = 8}}) {
     CAPTURE(o.model_type);
     const auto runner = load(o, tensor::Path::kFast);
     const uint64_t before = tensor::stock_nodes();
@@ -325,8 +327,8 @@ TEST_CASE("a step of the fast path holds no operation of MLX's own") {
   }
 }
 
-TEST_CASE("steps of a known shape run from a tape; their logits are those of the first time") {
-  const RandomOptions o{.bits = 4};
+/// Three epochs of the same tokens: steps of 5, the same again, and single ones.
+void check_replay(const RandomOptions& o) {
   std::chrono::nanoseconds in_kernels{0};
   auto runner =
       ModelRunner::load(std::make_shared<RandomCheckpoint>(o),
@@ -346,6 +348,14 @@ TEST_CASE("steps of a known shape run from a tape; their logits are those of the
     }
     if (epoch == 0) CHECK(in_kernels.count() > 0);  // all steps but the first
   }
+}
+
+TEST_CASE("steps of a known shape run from a tape; their logits are those of the first time") {
+  check_replay({.bits = 4});
+}
+
+TEST_CASE("a replayed step takes the experts of its own tokens") {
+  check_replay({.model_type = "qwen3_moe"});
 }
 
 }  // namespace

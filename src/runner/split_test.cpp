@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "runner/memory.h"
 #include "runner/ranks_test.h"
 
 namespace tandem::runner {
@@ -94,6 +95,45 @@ TEST_CASE("pipelines of 2 to 5 stages give one rank's logits, with even and unev
                          .split = topology::Split::kPipeline,
                          .ranks = 3,
                          .shares = {5, 1, 1}});
+}
+
+TEST_CASE("experts cut inside, or whole in stages, give one rank's logits") {
+  const auto model = [](int bits) {
+    return RandomOptions{.model_type = "qwen3_moe",
+                         .layers = 4,
+                         .heads = 8,
+                         .expert_mlp = 96,
+                         .has_tied_head = false,
+                         .bits = bits};
+  };
+  for (const int bits : {0, 4})
+    for (uint32_t ranks = 2; ranks <= 4; ++ranks)
+      for (const auto split : {topology::Split::kTensor, topology::Split::kPipeline})
+        check_equals_one_rank({.model = model(bits), .split = split, .ranks = ranks});
+  check_equals_one_rank({.model = model(4), .ranks = 3, .shares = {5, 0, 1}});
+}
+
+TEST_CASE("what is estimated for a rank with experts is about what it loads") {
+  const RandomOptions o{.model_type = "qwen3_moe",
+                        .layers = 3,
+                        .hidden = 128,
+                        .heads = 8,
+                        .expert_mlp = 96,
+                        .has_tied_head = false,
+                        .bits = 4};
+  const auto plans = mixed_plans(o.vocab, 4);
+  for (const auto split : {topology::Split::kTensor, topology::Split::kPipeline}) {
+    const auto loaded = run_ranks({.model = o, .split = split, .ranks = 3}, plans).weight_bytes;
+    const model::RandomCheckpoint checkpoint(o);
+    const auto config = model::describe(checkpoint)->config;
+    const auto parts = topology::place(config.shape(32), split, 3);
+    for (size_t rank = 0; rank < 3; ++rank) {
+      CAPTURE(rank);
+      const auto need = estimate(checkpoint, config, (*parts)[rank], {});
+      CHECK(static_cast<double>(need->weights) ==
+            doctest::Approx(static_cast<double>(loaded[rank])).epsilon(0.03));
+    }
+  }
 }
 
 // What a slow stage takes: sanitizers slow the rest.

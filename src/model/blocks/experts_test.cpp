@@ -1,0 +1,131 @@
+#include "model/blocks/experts.h"
+
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "model/arch.h"
+#include "model/random_checkpoint_test.h"
+#include "tensor/evaluator.h"
+#include "tensor/host.h"
+
+namespace tandem::model {
+namespace {
+
+namespace mx = tensor::mx;
+using Floats = std::vector<float>;
+
+const RandomOptions kOptions = {.model_type = "qwen3_moe", .experts = 12, .experts_of_token = 3};
+
+/// The experts of layer 0 with `columns` of each.
+ExpertMlp load_block(const RandomOptions& o,
+                     const tensor::Context& context,
+                     topology::Range columns) {
+  const auto checkpoint = std::make_shared<RandomCheckpoint>(o);
+  const Config config = describe(*checkpoint)->config;
+  topology::Part part;
+  part.expert_mlp = columns;
+  const tensor::Weights w(checkpoint, context, config.shape(), part);
+  return ExpertMlp(w / "model" / "layers" / 0 / "mlp", config);
+}
+
+tensor::Context fast(kernels::CpuLevel level = kernels::detect_cpu_level()) {
+  tensor::Context context;
+  context.path = tensor::Path::kFast;
+  context.workers = std::make_shared<kernels::WorkerPool>(2, level);
+  return context;
+}
+
+Floats random_rows(size_t rows, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  Floats out(rows * kOptions.hidden);
+  for (float& x : out) x = normal(random);
+  return out;
+}
+
+Floats output_of(const ExpertMlp& block, const Floats& x) {
+  const int hidden = static_cast<int>(kOptions.hidden);
+  tensor::array y = block(tensor::from_host(x, {static_cast<int>(x.size()) / hidden, hidden}));
+  tensor::run_graph(y);
+  return {tensor::on_host<float>(y), tensor::on_host<float>(y) + y.size()};
+}
+
+float most_apart(const Floats& a, const Floats& b) {
+  REQUIRE(a.size() == b.size());
+  float most = 0;
+  for (size_t i = 0; i < a.size(); ++i) most = std::max(most, std::fabs(a[i] - b[i]));
+  return most;
+}
+
+RandomOptions with_bits(int bits) {
+  RandomOptions o = kOptions;
+  o.bits = bits;
+  return o;
+}
+
+TEST_CASE("experts: every CPU level computes what MLX's own operations do") {
+  const Floats x = random_rows(19, 1);
+  for (const int bits : {0, 4, 8}) {
+    const Floats expected = output_of(load_block(with_bits(bits), {}, {0, 64}), x);
+    CHECK(most_apart(expected, Floats(expected.size())) > 0.5F);
+    for (const kernels::CpuLevel level : kernels::cpu_levels()) {
+      CAPTURE(kernels::name(level));
+      CHECK(most_apart(output_of(load_block(with_bits(bits), fast(level), {0, 64}), x), expected) <
+            2e-5F);
+    }
+  }
+}
+
+TEST_CASE("experts: a token's bits do not depend on the others of the step") {
+  const Floats x = random_rows(40, 2);
+  const ExpertMlp block = load_block(with_bits(4), fast(), {0, 64});
+  const Floats together = output_of(block, x);
+  for (size_t r = 0; r < 40; ++r) {
+    const auto at = static_cast<ptrdiff_t>(r * kOptions.hidden);
+    const auto end = at + static_cast<ptrdiff_t>(kOptions.hidden);
+    CHECK(output_of(block, {x.begin() + at, x.begin() + end}) ==
+          Floats(together.begin() + at, together.begin() + end));
+  }
+}
+
+TEST_CASE("experts: stacked or one by one, a checkpoint gives the same bits") {
+  const Floats x = random_rows(7, 3);
+  for (const int bits : {0, 4})
+    for (const tensor::Context& context : {fast(), tensor::Context{}}) {
+      RandomOptions o = with_bits(bits);
+      const Floats stacked = output_of(load_block(o, context, {0, 64}), x);
+      o.stacks_experts = false;
+      CHECK(output_of(load_block(o, context, {0, 64}), x) == stacked);
+    }
+}
+
+TEST_CASE("experts: parts of columns add up to the whole, and none gives zeros") {
+  const Floats x = random_rows(9, 4);
+  for (const int bits : {0, 4})
+    for (const tensor::Context& context : {fast(), tensor::Context{}}) {
+      const RandomOptions o = with_bits(bits);
+      const Floats whole = output_of(load_block(o, context, {0, 64}), x);
+      Floats sum = output_of(load_block(o, context, {0, 32}), x);
+      const Floats rest = output_of(load_block(o, context, {32, 64}), x);
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += rest[i];
+      CHECK(most_apart(sum, whole) < 2e-5F);
+      CHECK(output_of(load_block(o, context, {}), x) == Floats(x.size()));
+    }
+}
+
+TEST_CASE("experts: a cut inside a quantization group, or another shape, is refused by name") {
+  const auto message = [](const RandomOptions& o, topology::Range columns) -> std::string {
+    try {
+      load_block(o, fast(), columns);
+    } catch (const tensor::LoadFailure& failure) {
+      return failure.what();
+    }
+    return "";
+  };
+  CHECK(message(with_bits(4), {0, 48}).find("down_proj: columns 0 to 48") != std::string::npos);
+  CHECK(message(with_bits(0), {0, 48}).empty());
+}
+
+}  // namespace
+}  // namespace tandem::model
