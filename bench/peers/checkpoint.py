@@ -33,6 +33,26 @@ SHAPES = {
         "rope_theta": 1e6,
         "tie_word_embeddings": True,
     },
+    # All of a layer's shapes; few layers, and few tokens, so that the layers are what a step reads.
+    "qwen3-30b-a3b-4-layers": {
+        "model_type": "qwen3_moe",
+        "hidden_size": 2048,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 4,
+        "head_dim": 128,
+        "intermediate_size": 6144,
+        "num_experts": 128,
+        "num_experts_per_tok": 8,
+        "moe_intermediate_size": 768,
+        "norm_topk_prob": True,
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+        "vocab_size": 8192,
+        "max_position_embeddings": 40960,
+        "rope_theta": 1e6,
+        "tie_word_embeddings": False,
+    },
     "smollm2-135m-64k": {
         "model_type": "llama",
         "hidden_size": 576,
@@ -76,19 +96,51 @@ SHAPES = {
 
 
 def matrices(config):
-    """Name, rows and columns of each quantized matrix."""
+    """Name and shape of each quantized matrix; those of experts are stacked."""
     hidden, mlp, dim = config["hidden_size"], config["intermediate_size"], config["head_dim"]
     q, kv = config["num_attention_heads"] * dim, config["num_key_value_heads"] * dim
+    experts, width = config.get("num_experts", 0), config.get("moe_intermediate_size", 0)
     yield "model.embed_tokens", config["vocab_size"], hidden
+    if not config["tie_word_embeddings"]:
+        yield "lm_head", config["vocab_size"], hidden
     for layer in range(config["num_hidden_layers"]):
         at = f"model.layers.{layer}"
         yield f"{at}.self_attn.q_proj", q, hidden
         yield f"{at}.self_attn.k_proj", kv, hidden
         yield f"{at}.self_attn.v_proj", kv, hidden
         yield f"{at}.self_attn.o_proj", hidden, q
+        if experts:
+            yield f"{at}.mlp.gate", experts, hidden
+            yield f"{at}.mlp.switch_mlp.gate_proj", experts, width, hidden
+            yield f"{at}.mlp.switch_mlp.up_proj", experts, width, hidden
+            yield f"{at}.mlp.switch_mlp.down_proj", experts, hidden, width
+            continue
         yield f"{at}.mlp.gate_proj", mlp, hidden
         yield f"{at}.mlp.up_proj", mlp, hidden
         yield f"{at}.mlp.down_proj", hidden, mlp
+
+
+def bits_of(name):
+    """As mlx-lm quantizes: routers have 8 bits."""
+    return 8 if name.endswith(".mlp.gate") else BITS
+
+
+def quantization(config):
+    own = {name: {"group_size": GROUP, "bits": bits_of(name)} for name, *_ in matrices(config) if bits_of(name) != BITS}
+    return {"group_size": GROUP, "bits": BITS, **own}
+
+
+def active_bytes(config):
+    """Bytes of matrices that one token reads: all but the table of embeddings, a row of which is read unless it is the
+    head too, and the experts that it does not take."""
+    total = 0
+    for name, *shape in matrices(config):
+        if name == "model.embed_tokens" and not config["tie_word_embeddings"]:
+            continue
+        if len(shape) == 3:
+            shape[0] = config["num_experts_per_tok"]
+        total += math.prod(shape) * (bits_of(name) + 32 / GROUP) / 8
+    return total
 
 
 def norms(config):
@@ -98,7 +150,7 @@ def norms(config):
         at = f"model.layers.{layer}"
         yield f"{at}.input_layernorm", config["hidden_size"]
         yield f"{at}.post_attention_layernorm", config["hidden_size"]
-        if config["model_type"] == "qwen3":
+        if config["model_type"] in ("qwen3", "qwen3_moe"):
             yield f"{at}.self_attn.q_norm", config["head_dim"]
             yield f"{at}.self_attn.k_norm", config["head_dim"]
 
@@ -109,11 +161,12 @@ def bfloat16(value):
 
 def tensors(config):
     """(name, dtype, shape, kind, parameter) in the order of the file."""
-    for name, rows, columns in matrices(config):
-        step = 4 / math.sqrt(columns) / 2**BITS  # weights of about unit gain
-        yield f"{name}.weight", "U32", [rows, columns * BITS // 32], "random", 0
-        yield f"{name}.scales", "BF16", [rows, columns // GROUP], "constant", step
-        yield f"{name}.biases", "BF16", [rows, columns // GROUP], "constant", -step * (2**BITS - 1) / 2
+    for name, *rows, columns in matrices(config):
+        bits = bits_of(name)
+        step = 4 / math.sqrt(columns) / 2**bits  # weights of about unit gain
+        yield f"{name}.weight", "U32", [*rows, columns * bits // 32], "random", 0
+        yield f"{name}.scales", "BF16", [*rows, columns // GROUP], "constant", step
+        yield f"{name}.biases", "BF16", [*rows, columns // GROUP], "constant", -step * (2**bits - 1) / 2
     for name, width in norms(config):
         yield f"{name}.weight", "BF16", [width], "constant", 1
 
@@ -165,7 +218,8 @@ def tokenizer(config):
 def write(shape, out):
     """Writes the checkpoint unless it is there; returns its folder."""
     out = pathlib.Path(out)
-    config = {**COMMON, **SHAPES[shape], "quantization": {"group_size": GROUP, "bits": BITS}}
+    config = {**COMMON, **SHAPES[shape]}
+    config["quantization"] = quantization(config)
     done = out / "config.json"  # written last
     if done.exists() and json.loads(done.read_text()) == config:
         return out

@@ -19,6 +19,10 @@ def vocab_of(model):
     return json.loads((pathlib.Path(model) / "config.json").read_text())["vocab_size"]
 
 
+def active_bytes(model):
+    return generator.active_bytes(json.loads((pathlib.Path(model) / "config.json").read_text()))
+
+
 def read_bandwidth(setting, threads):
     """Bytes a second that `threads` threads read from memory at best, by bench_kernels."""
     command = [str(ROOT / "build/release/bin/bench_kernels"), "--only", "limits", "--threads", str(threads)]

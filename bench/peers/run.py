@@ -32,6 +32,7 @@ MEASURES = {
     rows.prefix_cache: ["prefix-cache"],
     rows.session: ["session"],
     splits.bandwidth: ["bandwidth"],
+    splits.moe: ["moe"],
     splits.tensor: ["tensor"],
     splits.pipeline: ["pipeline"],
     long_prompts.long_rows: [*long_prompts.LENGTHS, "long-answer"],

@@ -1,4 +1,4 @@
-"""Rows on a model of real size with random weights: decode beside the read bandwidth, and splits over two ranks."""
+"""Rows on models of real size with random weights: decode beside the read bandwidth, and splits over two ranks."""
 
 import limits
 from prompts import AnyIds, Prompts
@@ -22,6 +22,22 @@ def bandwidth(setting):
             reads.append(server.complete(prompts.fresh(16), 24).decode_speed * weights / 1e9)
     values = {"tandem": Spread(reads), "memory reads": Spread(limit)}
     return [Figure("bandwidth", "4-bit Qwen3-1.7B shape, weights read", "GB/s", values, "0.75 of the reads")]
+
+
+def moe(setting):
+    """Bytes of the weights that a token takes, experts among them, beside what the same threads can read."""
+    model = limits.checkpoint(setting, "qwen3-30b-a3b-4-layers")
+    prompts = AnyIds(limits.vocab_of(model), setting.seed + 8)
+    active = limits.active_bytes(model)
+    reads, limit = [], []
+    with running(ours(setting, model)) as (server,):
+        server.complete(prompts.fresh(16), 4)
+        for _ in range(setting.rounds):
+            limit.append(limits.read_bandwidth(setting, setting.threads) / 1e9)
+            reads.append(server.complete(prompts.fresh(16), 128).decode_speed * active / 1e9)
+    values = {"tandem": Spread(reads), "memory reads": Spread(limit)}
+    what = "4-bit Qwen3-30B-A3B layers, active weights read"
+    return [Figure("moe", what, "GB/s", values, "0.6 of the reads")]
 
 
 def tensor(setting):
