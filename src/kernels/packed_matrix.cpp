@@ -1,6 +1,7 @@
 #include "kernels/packed_matrix.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 #include <string>
@@ -63,6 +64,39 @@ Status check_view(const QuantizedView& view) {
   return {};
 }
 
+/// Four codes of 4 bits, each in a byte of its own.
+uint32_t spread_nibbles(uint32_t four) {
+  const uint32_t pairs = (four | four << 8) & 0x00FF00FFu;
+  return (pairs | pairs << 4) & 0x0F0F0F0Fu;
+}
+
+/// Writes a group's codes of 4 or 8 bits, a word of a step at a time: eight or four columns.
+void pack_words(const uint8_t* codes, const CodeLayout& layout, std::byte* panel, size_t o) {
+  static_assert(std::endian::native == std::endian::little);
+  const size_t steps = layout.group / layout.columns_per_step();
+  std::byte* out = panel + layout.code_byte(0, o);
+  for (size_t step = 0; step < steps; ++step, codes += 4, out += kPanel * 4) {
+    uint32_t word;
+    std::memcpy(&word, codes, 4);
+    if (layout.bits == 4) word = spread_nibbles(word & 0xFFFFu) | spread_nibbles(word >> 16) << 4;
+    std::memcpy(out, &word, 4);
+  }
+}
+
+/// The same of any width.
+void pack_codes(const QuantizedView& view,
+                const uint8_t* row,
+                size_t group,
+                const CodeLayout& layout,
+                std::byte* panel,
+                size_t o) {
+  auto* out = reinterpret_cast<uint8_t*>(panel);
+  for (size_t c = 0; c < view.group; ++c) {
+    const uint32_t code = code_at(row, group * view.group + c, view.bits);
+    out[layout.code_byte(c, o)] |= static_cast<uint8_t>(code << layout.code_shift(c));
+  }
+}
+
 /// Writes one row of codes, scales and biases at output `o` of a panel.
 void pack_row(const QuantizedView& view, size_t row, Slice cols, std::byte* panel, size_t o) {
   const CodeLayout layout{stored_bits_of(view.bits), view.group, view.scale_type};
@@ -73,11 +107,10 @@ void pack_row(const QuantizedView& view, size_t row, Slice cols, std::byte* pane
     const size_t from = (row * groups + g) * size;
     std::memcpy(panel + o * size, static_cast<const char*>(view.scales) + from, size);
     std::memcpy(panel + (kPanel + o) * size, static_cast<const char*>(view.biases) + from, size);
-    auto* out = reinterpret_cast<uint8_t*>(panel);
-    for (size_t c = 0; c < view.group; ++c) {
-      const uint32_t code = code_at(codes, g * view.group + c, view.bits);
-      out[layout.code_byte(c, o)] |= static_cast<uint8_t>(code << layout.code_shift(c));
-    }
+    if (view.bits == 4 || view.bits == 8)
+      pack_words(codes + g * view.group * view.bits / 8, layout, panel, o);
+    else
+      pack_codes(view, codes, g, layout, panel, o);
     panel += layout.group_bytes();
   }
 }
