@@ -9,18 +9,39 @@ namespace tandem::tensor {
 
 using topology::Range;
 
+namespace {
+
+using Mapped = std::vector<MappedMatrix>;  // of one expert
+
+/// One matrix for each expert, by all workers. Their errors name `where`.
+std::vector<kernels::PackedMatrix> pack_all(const Weights& where,
+                                            const std::vector<Mapped>& experts,
+                                            kernels::Slice rows,
+                                            kernels::Slice columns) {
+  std::vector<std::optional<Result<kernels::PackedMatrix>>> packed(experts.size());
+  where.context().workers->parallel_for(experts.size(), [&](size_t begin, size_t end) {
+    for (size_t e = begin; e < end; ++e) packed[e] = pack(experts[e], rows, columns);
+  });
+  std::vector<kernels::PackedMatrix> out;
+  for (auto& each : packed) out.push_back(packed_or_throw(where, *std::move(each)));
+  return out;
+}
+
+}  // namespace
+
 void Experts::load_packed(const Weights& module, Range columns) {
   const ExpertWeights gate(module, "gate_proj", shape_.width, shape_.hidden);
   const ExpertWeights up(module, "up_proj", shape_.width, shape_.hidden);
   const ExpertWeights down(module, "down_proj", shape_.hidden, shape_.width);
+  std::vector<Mapped> inner, outer;
+  for (uint32_t e = 0; e < shape_.experts; ++e) {
+    inner.push_back({gate.map(e), up.map(e)});
+    outer.push_back({down.map(e)});
+  }
   const kernels::Slice own = {columns.begin, columns.end};
   auto packed = std::make_shared<Packed>();
-  for (uint32_t e = 0; e < shape_.experts; ++e) {
-    const std::vector<MappedMatrix> inner = {gate.map(e), up.map(e)};
-    packed->gate_up.push_back(pack(gate.at(e), inner, own, {}));
-    const MappedMatrix outer = down.map(e);
-    packed->down.push_back(pack(down.at(e), std::span(&outer, 1), {}, own));
-  }
+  packed->gate_up = pack_all(gate.at(0), inner, own, {});
+  packed->down = pack_all(down.at(0), outer, {}, own);
   packed_ = std::move(packed);
 }
 

@@ -30,19 +30,6 @@ kernels::DenseView dense_view(const MappedMatrix& m, kernels::Slice rows, kernel
           .col_slice = columns};
 }
 
-Result<kernels::PackedMatrix> pack_views(std::span<const MappedMatrix> matrices,
-                                         kernels::Slice rows,
-                                         kernels::Slice columns) {
-  if (!matrices.front().quantization) {
-    std::vector<kernels::DenseView> views;
-    for (const MappedMatrix& m : matrices) views.push_back(dense_view(m, rows, columns));
-    return kernels::PackedMatrix::from_dense(views);
-  }
-  std::vector<kernels::QuantizedView> views;
-  for (const MappedMatrix& m : matrices) views.push_back(quantized_view(m, rows, columns));
-  return kernels::PackedMatrix::from_quantized(views);
-}
-
 }  // namespace
 
 size_t MappedMatrix::inputs() const {
@@ -55,11 +42,20 @@ bool MappedMatrix::is_like(const MappedMatrix& other) const {
          scales.dtype == other.scales.dtype;
 }
 
-kernels::PackedMatrix pack(const Weights& module,
-                           std::span<const MappedMatrix> matrices,
-                           kernels::Slice rows,
-                           kernels::Slice columns) {
-  auto packed = pack_views(matrices, rows, columns);
+Result<kernels::PackedMatrix> pack(std::span<const MappedMatrix> matrices,
+                                   kernels::Slice rows,
+                                   kernels::Slice columns) {
+  if (!matrices.front().quantization) {
+    std::vector<kernels::DenseView> views;
+    for (const MappedMatrix& m : matrices) views.push_back(dense_view(m, rows, columns));
+    return kernels::PackedMatrix::from_dense(views);
+  }
+  std::vector<kernels::QuantizedView> views;
+  for (const MappedMatrix& m : matrices) views.push_back(quantized_view(m, rows, columns));
+  return kernels::PackedMatrix::from_quantized(views);
+}
+
+kernels::PackedMatrix packed_or_throw(const Weights& module, Result<kernels::PackedMatrix> packed) {
   if (!packed) {
     Error error = packed.error();
     error.message = fmt::format("{}: {}", module.path(), error.message);

@@ -18,12 +18,13 @@ struct MappedMatrix {
   bool is_like(const MappedMatrix& other) const;
 };
 
-/// The slices of matrices that are alike, one below the other, counted as bytes of `module`. Throws
-/// LoadFailure, which names the module.
-kernels::PackedMatrix pack(const Weights& module,
-                           std::span<const MappedMatrix> matrices,
-                           kernels::Slice rows,
-                           kernels::Slice columns);
+/// The slices of matrices that are alike, one below the other. Any thread.
+Result<kernels::PackedMatrix> pack(std::span<const MappedMatrix> matrices,
+                                   kernels::Slice rows,
+                                   kernels::Slice columns);
+
+/// What pack() gave, counted as bytes of `module`. Throws LoadFailure, which names the module.
+kernels::PackedMatrix packed_or_throw(const Weights& module, Result<kernels::PackedMatrix> packed);
 
 /// An array of its own on the default device. `data` may go afterwards.
 array own_array(const void* data, const mx::Shape& shape, mx::Dtype dtype);

@@ -49,7 +49,8 @@ void Matrix::load_packed(const std::vector<MatrixSource>& sources, Range columns
     size_t end = begin + 1;
     while (end < mapped.size() && mapped[end].is_like(mapped[begin])) ++end;
     const std::span group(mapped.data() + begin, end - begin);
-    auto packed = pack(sources[begin].module, group, {}, {columns.begin, columns.end});
+    auto packed =
+        packed_or_throw(sources[begin].module, pack(group, {}, {columns.begin, columns.end}));
     const size_t outputs = packed.outputs();
     packed_.push_back({std::make_shared<const kernels::PackedMatrix>(std::move(packed)), at});
     at += outputs;
