@@ -26,7 +26,19 @@ MappedMatrix ExpertWeights::map(uint32_t index) const {
   if (!out.quantization) return out;
   out.scales = load("scales", index);
   out.biases = load("biases", index);
+  const auto groups = int64_t{inputs_} / out.quantization->group_size;
+  const std::vector<int64_t> expected = {int64_t{outputs_}, groups};
+  if (out.scales.shape != expected || out.biases.shape != expected)
+    throw LoadFailure({ErrorCode::kCorrupt, fmt::format("{}: the scales or biases are not [{}, {}]",
+                                                        from.path(), outputs_, groups)});
   return out;
+}
+
+void require_alike(const Weights& where, const MappedMatrix& a, const MappedMatrix& b) {
+  if (!a.is_like(b))
+    throw LoadFailure(
+        {ErrorCode::kUnsupported,
+         fmt::format("{}: experts of several formats are not supported", where.path())});
 }
 
 }  // namespace tandem::tensor

@@ -31,4 +31,7 @@ class ExpertWeights {
   bool is_stacked_;
 };
 
+/// Throws LoadFailure unless both have one format; names `where`.
+void require_alike(const Weights& where, const MappedMatrix& a, const MappedMatrix& b);
+
 }  // namespace tandem::tensor

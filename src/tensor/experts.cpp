@@ -108,10 +108,11 @@ void Experts::load_plain(const Weights& module, Range columns) {
   const Range whole = {0, shape_.hidden};
   const auto load = [&](const ExpertWeights& from, Range rows, Range inputs) {
     Stack weights, scales, biases;
-    std::optional<format::Quantization> quantization;
+    const MappedMatrix first = from.map(0);
+    const auto& quantization = first.quantization;
     for (uint32_t e = 0; e < shape_.experts; ++e) {
       const MappedMatrix m = from.map(e);
-      quantization = m.quantization;
+      require_alike(from.at(e), m, first);
       const auto bits = quantization ? static_cast<size_t>(quantization->bits) : size_t{1};
       weights.add(m.weight, window(m.weight, rows, inputs, bits, quantization ? 32 : 1));
       if (!quantization) continue;

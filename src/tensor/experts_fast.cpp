@@ -37,6 +37,9 @@ void Experts::load_packed(const Weights& module, Range columns) {
   for (uint32_t e = 0; e < shape_.experts; ++e) {
     inner.push_back({gate.map(e), up.map(e)});
     outer.push_back({down.map(e)});
+    require_alike(gate.at(e), inner[e][0], inner[0][0]);
+    require_alike(up.at(e), inner[e][1], inner[0][0]);
+    require_alike(down.at(e), outer[e][0], outer[0][0]);
   }
   const kernels::Slice own = {columns.begin, columns.end};
   auto packed = std::make_shared<Packed>();

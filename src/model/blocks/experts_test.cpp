@@ -18,15 +18,20 @@ using Floats = std::vector<float>;
 const RandomOptions kOptions = {.model_type = "qwen3_moe", .experts = 12, .experts_of_token = 3};
 
 /// The experts of layer 0 with `columns` of each.
-ExpertMlp load_block(const RandomOptions& o,
+ExpertMlp load_block(std::shared_ptr<const RandomCheckpoint> checkpoint,
                      const tensor::Context& context,
                      topology::Range columns) {
-  const auto checkpoint = std::make_shared<RandomCheckpoint>(o);
   const Config config = describe(*checkpoint)->config;
   topology::Part part;
   part.expert_mlp = columns;
   const tensor::Weights w(checkpoint, context, config.shape(), part);
   return ExpertMlp(w / "model" / "layers" / 0 / "mlp", config);
+}
+
+ExpertMlp load_block(const RandomOptions& o,
+                     const tensor::Context& context,
+                     topology::Range columns) {
+  return load_block(std::make_shared<RandomCheckpoint>(o), context, columns);
 }
 
 tensor::Context fast(kernels::CpuLevel level = kernels::detect_cpu_level()) {
@@ -114,17 +119,35 @@ TEST_CASE("experts: parts of columns add up to the whole, and none gives zeros")
     }
 }
 
-TEST_CASE("experts: a cut inside a quantization group, or another shape, is refused by name") {
-  const auto message = [](const RandomOptions& o, topology::Range columns) -> std::string {
-    try {
-      load_block(o, fast(), columns);
-    } catch (const tensor::LoadFailure& failure) {
-      return failure.what();
-    }
-    return "";
-  };
-  CHECK(message(with_bits(4), {0, 48}).find("down_proj: columns 0 to 48") != std::string::npos);
-  CHECK(message(with_bits(0), {0, 48}).empty());
+/// Why a checkpoint's experts cannot be loaded; empty when they can.
+std::string refusal(std::shared_ptr<const RandomCheckpoint> checkpoint, topology::Range columns) {
+  try {
+    load_block(std::move(checkpoint), fast(), columns);
+  } catch (const tensor::LoadFailure& failure) {
+    return failure.what();
+  }
+  return "";
+}
+
+bool names(const std::string& message, const char* what) {
+  return message.find(what) != std::string::npos;
+}
+
+TEST_CASE("experts: a cut inside a quantization group, or a tensor that does not fit, is named") {
+  RandomOptions o = with_bits(4);
+  o.stacks_experts = false;
+  const auto made = [&o] { return std::make_shared<RandomCheckpoint>(o); };
+  CHECK(refusal(made(), {0, 64}).empty());
+  CHECK(names(refusal(made(), {0, 48}), "down_proj: columns 0 to 48"));
+  const auto dense = made();
+  dense->remove("model.layers.0.mlp.experts.3.up_proj.scales");
+  CHECK(names(refusal(dense, {0, 64}), "experts.3.up_proj"));
+  const auto lacking = made();
+  lacking->remove("model.layers.0.mlp.experts.5.down_proj.biases");
+  CHECK(names(refusal(lacking, {0, 64}), "experts.5.down_proj.biases"));
+  const auto wider = made();
+  wider->set("moe_intermediate_size", 128);
+  CHECK(names(refusal(wider, {0, 128}), "an expert is not [128, 64]"));
 }
 
 }  // namespace
