@@ -13,6 +13,7 @@ schedule::SchedulerOptions sized(schedule::SchedulerOptions options, const Runne
   options.page_tokens = info.page_tokens;
   options.max_context = info.max_context;
   options.depth = info.depth;
+  options.step_tokens = std::min(options.step_tokens, info.step_tokens);
   options.draws = info.draws;
   return options;
 }

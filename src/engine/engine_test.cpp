@@ -98,6 +98,29 @@ TEST_CASE("engine: many requests at once get exactly their solo answers and one 
   CHECK(engine.stats().answer_tokens >= 20 * 39);
 }
 
+TEST_CASE("engine: no step is longer than its runner wants, and answers do not depend on it") {
+  Ids prompt(500);
+  for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<gen::TokenId>(i * i % 251);
+  for (const uint32_t wanted : {32U, 128U, plan::kStepTokens}) {
+    size_t longest = 0;
+    FakeRunner runner({.depth = 2,
+                       .step_tokens = wanted,
+                       .before_complete = [&](const plan::StepPlan& plan) -> Status {
+                         size_t tokens = 0;
+                         for (const plan::Row& row : plan.rows) tokens += row.tokens.size();
+                         longest = std::max(longest, tokens);
+                         return {};
+                       }});
+    Engine engine(runner, {});
+    start(engine);
+    Reader reader;
+    REQUIRE(engine.submit({.id = 1, .prompt = prompt, .max_tokens = 20}, reader.sink()));
+    reader.wait();
+    CHECK(longest == std::min<size_t>(wanted, prompt.size()));
+    CHECK(reader.ids() == oracle(prompt, 20));
+  }
+}
+
 TEST_CASE("engine: it serves only after reset, and refuses by kind") {
   FakeRunner runner({.max_context = 64, .pages = 8, .step_delay = 1ms});
   Engine engine(runner, {.schedule = {.max_rows = 1}, .queue = 1});

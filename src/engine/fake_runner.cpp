@@ -32,6 +32,7 @@ RunnerInfo FakeRunner::info() const {
           .page_tokens = options_.page_tokens,
           .pages = options_.pages,
           .depth = options_.depth,
+          .step_tokens = options_.step_tokens,
           .draws = options_.draws};
 }
 

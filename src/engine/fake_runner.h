@@ -40,6 +40,7 @@ struct FakeOptions {
   uint32_t page_tokens = 16;
   uint32_t pages = 1024;
   uint32_t depth = 1;
+  uint32_t step_tokens = plan::kStepTokens;
   bool draws = false;  // as a device that runs while the host goes on; wants a depth above 1
   std::chrono::microseconds step_delay{0};
   std::chrono::microseconds token_delay{0};  // added for each new token of a step

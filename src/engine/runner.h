@@ -34,6 +34,9 @@ struct RunnerInfo {
   /// Steps that may be in flight: above 1 for pipelines, and for devices that run while the host
   /// goes on.
   uint32_t depth = 1;
+  /// Tokens of a step, at most: a runner whose parts work on several steps at once wants them
+  /// shorter.
+  uint32_t step_tokens = plan::kStepTokens;
   /// Rows may say how to draw (plan::Draw), and a row may go on with a token that is not known
   /// (plan::kDrawn): its request's row must draw in the step issued before it.
   bool draws = false;

@@ -19,6 +19,15 @@ bool overlaps(const ModelOptions& o) {
   return o.overlap && o.ranks == 1 && o.path == tensor::Path::kPlain;
 }
 
+bool is_pipeline(const ModelOptions& o) {
+  return o.split == topology::Split::kPipeline && o.ranks > 1;
+}
+
+uint32_t step_tokens(const ModelOptions& o) {
+  const bool short_steps = is_pipeline(o) && o.path == tensor::Path::kFast;
+  return short_steps ? std::min(o.max_step_tokens, kStageStepTokens) : o.max_step_tokens;
+}
+
 /// Pages that every rank can hold, or the configured number.
 Result<uint32_t> pages_of(const format::Checkpoint& checkpoint,
                           const model::Config& config,
@@ -34,7 +43,7 @@ Result<uint32_t> pages_of(const format::Checkpoint& checkpoint,
   for (const topology::Part& part : parts) {
     const auto need = estimate(checkpoint, config, part,
                                {.page_tokens = o.page_tokens,
-                                .step_tokens = o.max_step_tokens,
+                                .step_tokens = step_tokens(o),
                                 .element_bytes = element,
                                 .kv_bytes = kv_bytes,
                                 .logit_copies = overlaps(o) ? kCopiesToDraw : 1});
@@ -119,7 +128,8 @@ ModelRunner::ModelRunner(ModelOptions options,
            .max_context = std::min(own, pages * options_.page_tokens),
            .page_tokens = options_.page_tokens,
            .pages = pages,
-           .depth = options_.split == topology::Split::kPipeline ? options_.ranks : 1};
+           .depth = is_pipeline(options_) ? options_.ranks : 1,
+           .step_tokens = step_tokens(options_)};
   info_.draws = overlaps(options_);
   if (info_.draws) info_.depth = 2;
 }

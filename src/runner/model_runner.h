@@ -18,6 +18,11 @@
 
 namespace tandem::runner {
 
+/// Tokens of a pipeline's steps on the CPU's fast path. Stages stand idle while a prompt's first
+/// step fills them and its last one leaves them: of n steps, 2 stages lose 1 in n + 1, so that
+/// short steps win more than their products lose (docs/benchmarks.md, "Splits").
+inline constexpr uint32_t kStageStepTokens = 128;
+
 struct ModelOptions {
   tensor::Path path = tensor::Path::kFast;
   tensor::mx::Device device = tensor::best_device();  // of the plain path; the fast one: CPU
@@ -36,7 +41,8 @@ struct ModelOptions {
   uint32_t pages = 0;         // 0: as many as fit under memory_limit, equal on every rank
   uint64_t memory_limit = 0;  // bytes a rank may use, the same number on every rank
   uint32_t max_context = 0;   // 0: the model's own
-  uint32_t max_step_tokens = plan::kStepTokens;  // the largest step, for the workspace
+  /// The largest step. A pipeline's may be shorter (kStageStepTokens).
+  uint32_t max_step_tokens = plan::kStepTokens;
 
   /// On the plain path a rank alone draws tokens on the device and has two steps in flight. Off: it
   /// runs a step in complete(), and the host draws.

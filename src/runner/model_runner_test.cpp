@@ -276,6 +276,26 @@ TEST_CASE("pages come from the limit, and a limit below the weights is refused w
   CHECK((*large)->weight_bytes() + (*large)->cache_bytes() <= weights + (16U << 20));
 }
 
+TEST_CASE("the steps of a pipeline on the CPU are shorter and more in flight than other ones") {
+  const auto checkpoint = std::make_shared<RandomCheckpoint>(RandomOptions{});
+  const auto info_of = [&](ModelOptions options) {
+    options.pages = 64;
+    const auto runner = ModelRunner::load(checkpoint, options);
+    REQUIRE(runner.has_value());
+    return (*runner)->info();
+  };
+  using topology::Split;
+  const auto pipeline = info_of({.split = Split::kPipeline, .ranks = 2});
+  CHECK(pipeline.depth == 2);
+  CHECK(pipeline.step_tokens == kStageStepTokens);
+  const auto set = info_of({.split = Split::kPipeline, .ranks = 2, .max_step_tokens = 64});
+  CHECK(set.step_tokens == 64);
+  const auto lone = info_of({.split = Split::kPipeline});
+  CHECK(lone.depth == 1);
+  for (const auto& other : {lone, info_of({}), info_of({.split = Split::kTensor, .ranks = 2})})
+    CHECK(other.step_tokens == plan::kStepTokens);
+}
+
 TEST_CASE("an unknown model_type is refused by name, with what is supported") {
   const auto runner = ModelRunner::load(
       std::make_shared<RandomCheckpoint>(RandomOptions{.model_type = "gpt2"}), {.pages = 8});

@@ -136,6 +136,19 @@ TEST_CASE("what is estimated for a rank with experts is about what it loads") {
   }
 }
 
+TEST_CASE("a pipeline gives the same logits whatever the length of its steps") {
+  const auto prompt = random_tokens(96, 101, 5);
+  RanksSetup setup = {
+      .model = model_of(kHeads[1], 4), .split = topology::Split::kPipeline, .ranks = 2};
+  const auto last_logits = [&](size_t chunk) {
+    const RanksOutcome out = run_ranks(setup, chunked_plans(prompt, chunk, 64, 4));
+    REQUIRE(out.errors.empty());
+    return out.logits.back();
+  };
+  const Logits whole = last_logits(prompt.size());
+  for (const size_t chunk : {8, 20, 64}) CHECK(last_logits(chunk) == whole);
+}
+
 // What a slow stage takes: sanitizers slow the rest.
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::chrono::milliseconds kStageTime{200};
