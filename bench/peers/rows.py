@@ -21,10 +21,15 @@ class Figure:
     values: dict  # subject: Spread; ours is the first
     goal: str = ""
     higher_is_better: bool = True
+    bound: Spread | None = None  # of the ratio to the last subject, measured in the same rounds
+    bound_by: str = ""
 
     def ratios(self):
         ours, *others = self.values
         return {other: self.values[ours].ratio_to(self.values[other]) for other in others}
+
+    def share_of_bound(self):
+        return list(self.ratios().values())[-1].ratio_to(self.bound)
 
 
 @dataclass

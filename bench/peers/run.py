@@ -65,11 +65,16 @@ def text_of(figure):
     ratios = ", ".join(f"{ratio.text(2)} of {other}" for other, ratio in figure.ratios().items())
     if ratios or goal:
         lines.append(f"{'':13}   ratio {ratios}{goal}" if ratios else f"{'':13}   {goal[2:]}")
+    if figure.bound:
+        share = figure.share_of_bound().text(2)
+        lines.append(f"{'':13}   bound {figure.bound.text(2)}: {figure.bound_by}; reached {share} of it")
     return "\n".join(lines)
 
 
 def json_of(figure):
+    bound = {"bound": figure.bound.json(), "bound by": figure.bound_by} if figure.bound else {}
     return {
+        **bound,
         "row": figure.row,
         "what": figure.what,
         "unit": figure.unit,
