@@ -45,8 +45,9 @@ void declare(CLI::App& app, ModelOptions& options) {
       ->check(CLI::IsMember({"auto", "f16", "f32"}))
       ->capture_default_str();
   app.add_flag("--deterministic", options.deterministic,
-               "Refuse to run where a request's tokens may depend on what else is in the batch; "
-               "on the CPU's fast path they never do");
+               "The same bits for prompts as for answers, with AMX too (prefill of long prompts is "
+               "slower there), and a refusal to run where a request's tokens may depend on what "
+               "else is in the batch");
   app.add_flag("--pin", options.pin,
                "Keep each worker thread on a core of its own: for machines that do nothing else");
 }

@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 
+#include "kernels/amx_tiles.h"
 #include "kernels/code_layout.h"
 #include "kernels/quantized_matmul_kernel.h"
 #include "kernels/row_codes_kernel.h"
@@ -14,7 +15,7 @@ namespace tandem::kernels {
 /// Rows as tiles want them: code = 256 high + low, both signed bytes in column order. For each 16
 /// rows and each `depth` columns, the high ones [16, depth], then the low ones.
 struct ByteRows {
-  static constexpr size_t kRows = 16;   // of a tile
+  static constexpr size_t kRows = kTileRows;
   static constexpr size_t kDepth = 64;  // bytes of a tile's row at most
 
   std::byte* bytes = nullptr;
@@ -47,7 +48,7 @@ template <int kBits>
 struct AmxKernel {
   static constexpr size_t kPanel = PackedMatrix::kPanel;
   static constexpr size_t kRows = ByteRows::kRows;
-  static constexpr size_t kLine = 64;  // bytes of a tile's row
+  static constexpr size_t kLine = kTileLine;
   static constexpr int kFields = 8 / kBits;
 
   const MatmulTask& task;
@@ -56,19 +57,12 @@ struct AmxKernel {
   const ByteRows x = ByteRows(task);
 
   /// Tiles: 0 and 2 sums of high bytes, 1 and 3 of low ones, 4 and 5 rows, 6 weights.
-  void configure() const {
-    struct alignas(64) Config {
-      uint8_t palette = 1, start = 0, reserved[14] = {};
-      uint16_t line_bytes[16] = {};
-      uint8_t lines[16] = {};
-    } config;
-    for (int tile = 0; tile < 7; ++tile) {
-      config.line_bytes[tile] = kLine;
-      config.lines[tile] = kRows;
-    }
-    config.line_bytes[4] = config.line_bytes[5] = static_cast<uint16_t>(x.depth);
-    config.lines[6] = static_cast<uint8_t>(x.depth / 4);
-    _tile_loadconfig(&config);
+  TileShapes shapes() const {
+    TileShapes out = TileShapes::full();
+    out.set(4, kRows, x.depth);
+    out.set(5, kRows, x.depth);
+    out.set(6, x.depth / 4, kLine);
+    return out;
   }
 
   /// A panel's codes as bytes [inputs / 4, 16, 4], its scales and biases as floats [groups, 2, 16].
@@ -94,50 +88,24 @@ struct AmxKernel {
     int32_t high[kRows * kPanel], low[kRows * kPanel];
   };
 
-  /// Adds one step of columns to the sums of an even or an odd group: tiles are named by literals.
-  template <bool kOdd>
-  [[gnu::always_inline]] static void add_step(const std::byte* weights,
-                                              const std::byte* high,
-                                              const std::byte* low,
-                                              int depth) {
-    _tile_loadd(6, weights, 64);
-    _tile_loadd(4, high, depth);
-    if constexpr (kOdd) {
-      _tile_dpbsud(2, 4, 6);
-    } else {
-      _tile_dpbsud(0, 4, 6);
-    }
-    _tile_loadd(5, low, depth);
-    if constexpr (kOdd) {
-      _tile_dpbsud(3, 5, 6);
-    } else {
-      _tile_dpbsud(1, 5, 6);
-    }
-  }
-
-  template <bool kOdd>
+  /// Sums of tiles kHigh and kHigh + 1: even and odd groups have tiles of their own.
+  template <int kHigh>
   [[gnu::always_inline]] void multiply(size_t row,
                                        size_t group,
                                        const std::byte* weights,
                                        Sums& sums) const {
-    if constexpr (kOdd) {
-      _tile_zero(2);
-      _tile_zero(3);
-    } else {
-      _tile_zero(0);
-      _tile_zero(1);
-    }
+    zero_tile<kHigh>();
+    zero_tile<kHigh + 1>();
     for (size_t c = group * layout.group; c < (group + 1) * layout.group; c += x.depth) {
       const std::byte* high = x.high(row, c);
-      add_step<kOdd>(weights + c * kPanel, high, high + kRows * x.depth, static_cast<int>(x.depth));
+      load_tile<6>(weights + c * kPanel);
+      load_tile<4>(high, x.depth);
+      add_byte_products<kHigh, 4, 6>();
+      load_tile<5>(high + kRows * x.depth, x.depth);
+      add_byte_products<kHigh + 1, 5, 6>();
     }
-    if constexpr (kOdd) {
-      _tile_stored(2, sums.high, 64);
-      _tile_stored(3, sums.low, 64);
-    } else {
-      _tile_stored(0, sums.high, 64);
-      _tile_stored(1, sums.low, 64);
-    }
+    store_tile<kHigh>(sums.high);
+    store_tile<kHigh + 1>(sums.low);
   }
 
   [[gnu::always_inline]] void close(const Sums& sums,
@@ -173,8 +141,8 @@ struct AmxKernel {
     for (size_t first = 0; first < task.groups; first += kAhead) {
       const size_t left = task.groups - first, count = left < kAhead ? left : kAhead;
       for (size_t g = 0; g < count; g += 2) {
-        multiply<false>(row, first + g, weights, sums[g]);
-        if (g + 1 < count) multiply<true>(row, first + g + 1, weights, sums[g + 1]);
+        multiply<0>(row, first + g, weights, sums[g]);
+        if (g + 1 < count) multiply<2>(row, first + g + 1, weights, sums[g + 1]);
       }
       for (size_t g = 0; g < count; ++g) close(sums[g], row, first + g, parameters, y);
     }
@@ -188,13 +156,12 @@ struct AmxKernel {
   void run(size_t row, size_t rows, size_t panel, size_t panels, float* scratch) const {
     float* parameters = scratch;
     auto* weights = reinterpret_cast<std::byte*>(scratch + 2 * kPanel * task.groups);
-    configure();
+    const TileScope tiles(shapes());
     for (size_t p = panel; p < panel + panels; ++p) {
       decode(p, weights, parameters);
       for (size_t r = 0; r < rows; r += kRows)
         multiply_tile(row + r, rows - r, p, weights, parameters);
     }
-    _tile_release();
   }
 };
 

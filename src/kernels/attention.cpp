@@ -14,6 +14,9 @@ namespace {
 
 constexpr size_t kSpanKeys = AttentionSpan::kSpanKeys;
 
+/// Pages of chunks that ChunkAttention takes hold a multiple of so many tokens.
+constexpr size_t kChunkKeys = 16;
+
 /// Query heads sorted by the KV head they read; a group is at most kQueries of one KV head.
 struct HeadGroup {
   size_t kv_head = 0;
@@ -24,6 +27,7 @@ struct HeadGroup {
 /// Queries that are attended together, over all their spans.
 struct Unit {
   AttentionSpan span;     // key_begin unset
+  bool in_tiles = false;  // attended by the level's ChunkAttention
   size_t first_span = 0;  // spans [first_span, end_span) hold keys that are seen
   size_t end_span = 0;
   size_t memory = 0;  // where its spans' states begin, in floats, when spans are shared out
@@ -68,7 +72,8 @@ class Attention {
   /// Later tokens first: they see more keys, and the longest piece should not start last.
   void add_units(const AttentionRow& row) {
     for (const HeadGroup& group : groups_) {
-      const size_t step = AttentionSpan::kQueries / group.count;
+      const bool in_tiles = takes_tiles(row);
+      const size_t step = most_queries(in_tiles) / group.count;
       for (size_t end = row.count; end > 0;) {
         const size_t first = end > step ? end - step : 0;
         AttentionSpan span{
@@ -76,13 +81,27 @@ class Attention {
         span.kv_head = group.kv_head;
         span.heads = heads_.data() + group.first;
         span.head_count = group.count;
-        Unit unit{.span = span};
+        Unit unit{.span = span, .in_tiles = in_tiles};
         unit.first_span = span.first_visible(row.start + first) / kSpanKeys;
         unit.end_span = (row.start + end - 1) / kSpanKeys + 1;
         units_.push_back(unit);
         end = first;
       }
     }
+  }
+
+  bool takes_tiles(const AttentionRow& row) const {
+    return row.is_chunk && kernels_.chunks.attend_span != nullptr &&
+           args_.kv_type == ScalarType::kF16 && args_.page_tokens % kChunkKeys == 0;
+  }
+  size_t most_queries(bool in_tiles) const {
+    return in_tiles ? kernels_.chunks.queries : AttentionSpan::kQueries;
+  }
+  size_t scratch_floats() const {
+    const size_t floats = SpanScratch::floats(args_.head_dim);
+    if (!std::ranges::any_of(args_.rows, [&](const auto& row) { return takes_tiles(row); }))
+      return floats;
+    return std::max(floats, kernels_.chunks.scratch(args_.head_dim));
   }
 
   /// Calls fn(index, worker) for each index, whichever worker is free first.
@@ -94,10 +113,11 @@ class Attention {
     });
   }
 
-  void attend(Unit& unit, size_t span, const SpanState& state, float* scratch) const {
+  void attend(const Unit& unit, size_t span, const SpanState& state, float* scratch) const {
     AttentionSpan piece = unit.span;
     piece.key_begin = span * kSpanKeys;
-    kernels_.attend_span(piece, state, scratch);
+    const auto attend_span = unit.in_tiles ? kernels_.chunks.attend_span : kernels_.attend_span;
+    attend_span(piece, state, scratch);
   }
 
   /// The state before the first key: nothing, or the sinks.
@@ -116,8 +136,10 @@ class Attention {
 
   /// Many units: a worker takes a whole one.
   void run_units() {
-    const size_t state = SpanState::floats(AttentionSpan::kQueries, args_.head_dim);
-    const size_t floats = 2 * state + SpanScratch::floats(args_.head_dim);
+    size_t most = 0;
+    for (const Unit& unit : units_) most = std::max(most, unit.span.queries());
+    const size_t state = SpanState::floats(most, args_.head_dim);
+    const size_t floats = 2 * state + scratch_floats();
     share(units_.size(), [&](size_t i, size_t worker) {
       Unit& unit = units_[i];
       const size_t queries = unit.span.queries();
@@ -152,9 +174,10 @@ class Attention {
       }
     }
     float* states = pool_.shared_scratch(floats);
+    const size_t own = scratch_floats();
     share(pieces.size(), [&](size_t i, size_t worker) {
       const Piece& piece = pieces[i];
-      float* scratch = pool_.scratch(worker, SpanScratch::floats(args_.head_dim));
+      float* scratch = pool_.scratch(worker, own);
       const size_t queries = piece.unit->span.queries();
       attend(*piece.unit, piece.span, SpanState::at(states + piece.memory, queries, args_.head_dim),
              scratch);

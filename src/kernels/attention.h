@@ -15,6 +15,7 @@ struct AttentionRow {
   size_t first_token = 0;           // index of its first token in q and out
   size_t count = 0;                 // tokens
   size_t start = 0;                 // position of its first token
+  bool is_chunk = false;            // of a prompt: see attention()
   const uint32_t* pages = nullptr;  // page of positions [i * page_tokens, (i + 1) * page_tokens)
 };
 
@@ -42,6 +43,10 @@ struct AttentionArgs {
 /// Keys are taken in blocks that start at multiples of a fixed number of positions, in order, and
 /// blocks are joined in spans that also start at fixed positions: a token's bits depend on its
 /// position, its query and its keys and values, not on chunking, other rows, page size or threads.
+/// Levels with tiles (AMX) take those for chunks over pools of float16 whose pages hold a multiple
+/// of 16 tokens, whatever the number of tokens: products there are in pairs of bf16, as exact as 16
+/// bits of q and of the weights, and the bits differ from those of other rows.
+///
 /// Nothing is read of a page but slots of positions before the row's end, and keys of the slots
 /// beside them. Uses the pool's scratch.
 void attention(WorkerPool& pool, const AttentionArgs& args);

@@ -44,8 +44,9 @@ bool may_use_tiles() {
 bool has_amx() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-  constexpr unsigned kTile = 1u << 24, kInt8 = 1u << 25;
-  return (d & kTile) != 0 && (d & kInt8) != 0 && may_use_tiles();
+  constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24, kInt8 = 1u << 25;
+  constexpr unsigned kWanted = kBf16 | kTile | kInt8;
+  return (d & kWanted) == kWanted && may_use_tiles();
 }
 #endif
 

@@ -15,7 +15,7 @@ enum class CpuLevel : uint8_t {
   kPortable,  // plain C++ for the baseline of the target; on AArch64 the same as kNeon
   kAvx2,      // AVX2, FMA and F16C
   kAvx512,    // AVX-512 F, BW, DQ, VL and VNNI
-  kAmx,       // AMX tiles with int8
+  kAmx,       // AMX tiles with int8 and bf16
   kNeon,      // AArch64, whose baseline has NEON
   kNeonDot,   // AArch64 with dot products of bytes
 };

@@ -17,6 +17,13 @@ namespace tandem::kernels {
 
 enum class Gate : uint8_t { kSilu, kGeluTanh };
 
+/// Attention of chunks where a level has its own; otherwise null.
+struct ChunkAttention {
+  size_t queries = 0;                            // most of a span
+  size_t (*scratch)(size_t head_dim) = nullptr;  // floats that attend_span() takes
+  void (*attend_span)(const AttentionSpan&, const SpanState&, float* scratch) = nullptr;
+};
+
 /// Each works on rows (items) [begin, end) of its operation; strides in the arguments are resolved.
 struct KernelTable {
   /// Fills the task's row codes from x.
@@ -34,6 +41,7 @@ struct KernelTable {
   /// Writes what the span's queries attended to.
   void (*finish_span)(const AttentionSpan&, const SpanState&);
   void (*kv_write)(const KvWriteArgs&, size_t begin, size_t end);
+  ChunkAttention chunks = {};
 };
 
 const KernelTable& kernels_of(CpuLevel level);

@@ -1,7 +1,8 @@
 // Compiled for CpuLevel::kAmx (levels.cmake); only called where the CPU has it.
 #include "kernels/kernel_table.h"
 
-#if defined(__AMX_INT8__)
+#if defined(__AMX_INT8__) && defined(__AMX_BF16__)
+#include "kernels/amx_attention_kernel.h"
 #include "kernels/amx_matmul_kernel.h"
 #include "kernels/matmul_kernel.h"
 
@@ -25,6 +26,11 @@ void matmul_amx(const MatmulTask& task, size_t begin, size_t end, float* scratch
   run_quantized<AmxKernel>(task, begin, end, scratch);
 }
 
+void attend_chunk_amx(const AttentionSpan& span, const SpanState& state, float* memory) {
+  const TileScratch scratch(memory, span.args->head_dim);
+  TileAttention(span, state, scratch).run();
+}
+
 }  // namespace
 
 const KernelTable& amx_kernels() {
@@ -32,6 +38,9 @@ const KernelTable& amx_kernels() {
     KernelTable out = avx512_kernels();
     out.prepare = prepare_amx;
     out.matmul = matmul_amx;
+    out.chunks = {.queries = TileScratch::kQueries,
+                  .scratch = TileScratch::floats,
+                  .attend_span = attend_chunk_amx};
     return out;
   }();
   return table;

@@ -16,7 +16,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set_property(SOURCE ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_avx512.cpp
                APPEND PROPERTY COMPILE_OPTIONS ${avx512})
   set_property(SOURCE ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_amx.cpp
-               APPEND PROPERTY COMPILE_OPTIONS ${avx512} -mamx-tile -mamx-int8)
+               APPEND PROPERTY COMPILE_OPTIONS ${avx512} -mamx-tile -mamx-int8 -mamx-bf16)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   set_property(SOURCE ${CMAKE_CURRENT_SOURCE_DIR}/kernels/level_neon_dot.cpp
                APPEND PROPERTY COMPILE_OPTIONS -march=armv8.2-a+dotprod)

@@ -57,8 +57,9 @@ struct World {
   uint32_t cached = 0;  // prompt tokens that were reused
 
   World(const model::RandomOptions& o, uint32_t pages, uint32_t step_tokens) {
-    auto loaded = ModelRunner::load(std::make_shared<model::RandomCheckpoint>(o),
-                                    {.threads = 2, .page_tokens = 4, .pages = pages});
+    auto loaded =
+        ModelRunner::load(std::make_shared<model::RandomCheckpoint>(o),
+                          {.threads = 2, .page_tokens = 4, .pages = pages, .deterministic = true});
     REQUIRE(loaded.has_value());
     model = std::move(loaded).value();
     runner = std::make_unique<Watching>(*model);

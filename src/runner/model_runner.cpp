@@ -63,16 +63,18 @@ Result<uint32_t> pages_of(const format::Checkpoint& checkpoint,
   return static_cast<uint32_t>(pages);
 }
 
-tensor::Step make_step(const plan::StepPlan& plan, uint32_t page_tokens, tensor::Wanted wanted) {
+tensor::Step make_step(const plan::StepPlan& plan, const ModelOptions& o, tensor::Wanted wanted) {
   std::vector<tensor::StepRow> rows;
   for (const plan::Row& row : plan.rows)
-    rows.push_back({.start = row.start,
-                    .tokens = row.tokens,
-                    .pages = row.pages,
-                    .logits = row.draw           ? tensor::Wanted::kLast
-                              : row.wants_logits ? wanted
-                                                 : tensor::Wanted::kNone});
-  return {std::move(rows), page_tokens};
+    rows.push_back(
+        {.start = row.start,
+         .tokens = row.tokens,
+         .pages = row.pages,
+         .logits = row.draw           ? tensor::Wanted::kLast
+                   : row.wants_logits ? wanted
+                                      : tensor::Wanted::kNone,
+         .is_chunk = !o.deterministic && row.numeric_class == plan::NumericClass::kChunk});
+  return {std::move(rows), o.page_tokens};
 }
 
 /// Pages that are copied, and where to.
@@ -204,11 +206,11 @@ Status ModelRunner::finish(Issued& step) {
 
 Status ModelRunner::run(const plan::StepPlan& plan) {
   const auto [from, to] = copies_of(plan);
-  return stage_->run(make_step(plan, options_.page_tokens, wanted()), from, to);
+  return stage_->run(make_step(plan, options_, wanted()), from, to);
 }
 
 Status ModelRunner::launch(Issued& step) {
-  tensor::Step made = make_step(step.plan, options_.page_tokens, wanted());
+  tensor::Step made = make_step(step.plan, options_, wanted());
   std::vector<uint32_t> to_host;
   std::vector<DrawRow> draws;
   std::vector<plan::RequestId> drawing;

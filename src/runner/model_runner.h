@@ -47,6 +47,8 @@ struct ModelOptions {
   /// On the plain path a rank alone draws tokens on the device and has two steps in flight. Off: it
   /// runs a step in complete(), and the host draws.
   bool overlap = true;
+  /// One numeric class for all positions: a prompt's have the bits that an answer's would have.
+  bool deterministic = false;
   /// complete() gives logits of every token of a row that wants them, not only of its last.
   bool all_logits = false;
   /// See StageOptions.

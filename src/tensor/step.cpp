@@ -15,6 +15,7 @@ void Step::add_row(const StepRow& row) {
   spans_.push_back({.first_token = ids_.size(),
                     .count = row.tokens.size(),
                     .start = row.start,
+                    .is_chunk = row.is_chunk,
                     .pages = row.pages.data()});
   for (uint32_t i = 0; i < row.tokens.size(); ++i) {
     const uint32_t position = row.start + i;

@@ -21,6 +21,7 @@ struct StepRow {
   std::vector<int32_t> tokens;
   std::vector<uint32_t> pages;  // covers positions [0, start + tokens.size())
   Wanted logits = Wanted::kNone;
+  bool is_chunk = false;  // of the numeric class of prompts
 };
 
 /// Flat lists over all tokens, made once a step. Engine thread; outlives the evaluation of its

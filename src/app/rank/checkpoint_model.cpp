@@ -64,7 +64,8 @@ runner::ModelOptions runner_options(const RankOptions& options) {
       .ranks = options.size,
       .shares = options.shares,
       .memory_limit = options.memory_bytes,
-      .max_context = options.max_context};
+      .max_context = options.max_context,
+      .deterministic = options.deterministic};
 }
 
 Result<std::unique_ptr<CheckpointModel>> CheckpointModel::open(const RankOptions& given) {

@@ -55,7 +55,7 @@ void add_model_options(CLI::App& app, RankOptions& options) {
   app.add_option("--kv-type", options.kv_type, "Of keys and values on the fast path")
       ->check(CLI::IsMember({"auto", "f16", "f32"}));
   app.add_flag("--deterministic", options.deterministic,
-               "Refuse where tokens may depend on what else is in a batch");
+               "One numeric class; refuse where tokens may depend on what else is in a batch");
   app.add_flag("--pin", options.pin, "Keep each worker thread on a core of its own");
   app.add_option("--memory-bytes", options.memory_bytes, "Limit of this rank's weights and pages");
   app.add_option("--max-context", options.max_context, "Tokens a request may have");
