@@ -48,6 +48,7 @@ class Scene {
       rows_.push_back({.first_token = r * load.fresh,
                        .count = load.fresh,
                        .start = load.context - load.fresh,
+                       .is_chunk = load.fresh > 1,
                        .pages = table_.data() + r * load.pages()});
     args_.kv_type = type;
   }

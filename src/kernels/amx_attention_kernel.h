@@ -54,42 +54,61 @@ struct TileScratch {
   static constexpr size_t kPair = 2 * kTileBytes;
 
   size_t depths = 0;  // pairs of tiles that hold a head's dimensions as columns
-  size_t widths = 0;  // and as outputs
+  size_t widths = 0;  // tiles that hold them as outputs
 
   std::byte* queries = nullptr;  // [kQueries / 16, depths] pairs
-  std::byte* keys = nullptr;     // [kKeys / 16, depths]
-  std::byte* values = nullptr;   // [widths, kKeys / 32]
-  std::byte* weights = nullptr;  // [kKeys / 32], of 16 queries
+  std::byte* keys = nullptr;     // [kKeys / 16, depths] pairs
+  std::byte* values = nullptr;   // [widths, kKeys / 32] pairs
+  std::byte* weights = nullptr;  // [kKeys / 32] pairs, of 16 queries
   float* scores = nullptr;       // [16, kKeys]
   float* sums = nullptr;         // [16, widths * 16]
 
-  static size_t floats(size_t head_dim) {
-    return TileScratch(nullptr, head_dim).bytes_ / sizeof(float);
+  [[gnu::always_inline]] static size_t bytes(size_t head_dim) {
+    const TileScratch out(head_dim);
+    return (kQueries + kKeys) / kTileRows * out.depths * kPair +
+           (out.widths + 1) * (kKeys / kDepth) * kPair + kTileRows * kKeys * sizeof(float) +
+           out.widths * kTileBytes;
   }
-
-  TileScratch(float* memory, size_t head_dim)
-      : depths((head_dim + kDepth - 1) / kDepth), widths((head_dim + kTileRows - 1) / kTileRows) {
-    auto* at = reinterpret_cast<std::byte*>(memory);
-    const auto take = [&](size_t bytes) {
-      std::byte* from = at == nullptr ? nullptr : at + bytes_;
-      bytes_ += bytes;
-      return from;
-    };
-    queries = take(kQueries / kTileRows * depths * kPair);
-    keys = take(kKeys / kTileRows * depths * kPair);
-    values = take(widths * (kKeys / kDepth) * kPair);
-    weights = take(kKeys / kDepth * kPair);
-    scores = reinterpret_cast<float*>(take(kTileRows * kKeys * sizeof(float)));
-    sums = reinterpret_cast<float*>(take(widths * kTileBytes));
+  [[gnu::always_inline]] static TileScratch at(std::byte* memory, size_t head_dim) {
+    TileScratch out(head_dim);
+    out.queries = memory;
+    out.keys = out.queries + kQueries / kTileRows * out.depths * kPair;
+    out.values = out.keys + kKeys / kTileRows * out.depths * kPair;
+    out.weights = out.values + out.widths * (kKeys / kDepth) * kPair;
+    std::byte* scores = out.weights + kKeys / kDepth * kPair;
+    std::byte* sums = scores + kTileRows * kKeys * sizeof(float);
+    out.scores = reinterpret_cast<float*>(scores);
+    out.sums = reinterpret_cast<float*>(sums);
+    return out;
   }
 
  private:
-  size_t bytes_ = 0;
+  [[gnu::always_inline]] explicit TileScratch(size_t head_dim)
+      : depths((head_dim + kDepth - 1) / kDepth), widths((head_dim + kTileRows - 1) / kTileRows) {}
 };
+
+/// 2^x, relative error below 1e-6 for x <= 0; 0 below -126.5 and for -infinity, NaN for NaN: for
+/// weights that keep 16 bits.
+template <class V>
+[[gnu::always_inline]] inline V weight_exp2(V x) {
+  const V clamped = V::max(V::all(-127.0f), x);
+  const V shift = V::all(12582912.0f);  // 1.5 * 2^23: a sum with it has no fraction
+  const V shifted = clamped + shift;
+  const V r = clamped - (shifted - shift);
+  V p = V::all(1.3333558e-3f);
+  p = V::fma(p, r, V::all(9.6181291e-3f));
+  p = V::fma(p, r, V::all(5.5504109e-2f));
+  p = V::fma(p, r, V::all(0.24022651f));
+  p = V::fma(p, r, V::all(0.69314718f));
+  p = V::fma(p, r, V::all(1.0f));
+  const __m512i biased = _mm512_add_epi32(_mm512_castps_si512(shifted.v), _mm512_set1_epi32(127));
+  return p * V{_mm512_castsi512_ps(_mm512_slli_epi32(biased, 23))};
+}
 
 /// The span's keys and values become tiles once; then sixteen queries at a time meet all its keys
 /// they see: scores, weights, sums. A product of floats is three of bf16: high with high, low with
 /// high, high with low.
+template <class V>
 class TileAttention {
  public:
   TileAttention(const AttentionSpan& span, const SpanState& state, const TileScratch& scratch)
@@ -108,7 +127,6 @@ class TileAttention {
   }
 
  private:
-  using V = Avx512Vec;
   using Block = PoolBlock<V, ScalarType::kF16>;
   static constexpr size_t kKeys = TileScratch::kKeys;
   static constexpr size_t kDepth = TileScratch::kDepth;
@@ -280,22 +298,25 @@ class TileAttention {
     const Seen own = seen_by(span_.position(q), span_.position(q));
     hide(s, first, own.low);
     hide(s, own.high, end);
-    V most = V::all(kNothing);
-    for (size_t j = first; j < end; j += kLanes) most = V::max(most, V::load(s + j));
-    const float greatest = most.greatest();
+    V most = V::all(kNothing), other = most;
+    for (size_t j = first; j < end; j += kDepth) {
+      most = V::max(most, V::load(s + j));
+      other = V::max(other, V::load(s + j + kLanes));
+    }
+    const float greatest = V::max(most, other).greatest();
     state_.greatest[q] = greatest;
     // A query that sees no key has weights 0, whatever stands in for its greatest score.
     const V base = V::all(greatest == kNothing ? 0.0f : greatest);
-    V total = V::zero();
+    V total = V::zero(), other_total = total;
     std::byte* to = scratch_.weights + seen.first_step() * kPair + r * kTileLine;
     for (size_t j = first; j < end; j += kDepth, to += kPair) {
-      const V even = vec_exp2(V::load(s + j) - base);
-      const V odd = vec_exp2(V::load(s + j + kLanes) - base);
+      const V even = weight_exp2(V::load(s + j) - base);
+      const V odd = weight_exp2(V::load(s + j + kLanes) - base);
       total = total + even;
-      total = total + odd;
+      other_total = other_total + odd;
       Bf16Lines::of(even, odd).store(to);
     }
-    state_.total[q] = total.sum();
+    state_.total[q] = (total + other_total).sum();
   }
 
   /// Scores of keys [begin, end) become -infinity.

@@ -19,12 +19,12 @@ struct alignas(64) TileShapes {
   uint8_t rows[16] = {};
 
   /// All tiles of full size.
-  static TileShapes full() {
+  [[gnu::always_inline]] static TileShapes full() {
     TileShapes out;
     for (int tile = 0; tile < 8; ++tile) out.set(tile, kTileRows, kTileLine);
     return out;
   }
-  void set(int tile, size_t count, size_t bytes) {
+  [[gnu::always_inline]] void set(int tile, size_t count, size_t bytes) {
     rows[tile] = static_cast<uint8_t>(count);
     line_bytes[tile] = static_cast<uint16_t>(bytes);
   }

@@ -26,9 +26,11 @@ void matmul_amx(const MatmulTask& task, size_t begin, size_t end, float* scratch
   run_quantized<AmxKernel>(task, begin, end, scratch);
 }
 
-void attend_chunk_amx(const AttentionSpan& span, const SpanState& state, float* memory) {
-  const TileScratch scratch(memory, span.args->head_dim);
-  TileAttention(span, state, scratch).run();
+size_t chunk_scratch(size_t head_dim) { return TileScratch::bytes(head_dim) / sizeof(float); }
+
+void attend_chunk(const AttentionSpan& span, const SpanState& state, float* memory) {
+  const auto scratch = TileScratch::at(reinterpret_cast<std::byte*>(memory), span.args->head_dim);
+  TileAttention<Avx512Vec>(span, state, scratch).run();
 }
 
 }  // namespace
@@ -38,9 +40,8 @@ const KernelTable& amx_kernels() {
     KernelTable out = avx512_kernels();
     out.prepare = prepare_amx;
     out.matmul = matmul_amx;
-    out.chunks = {.queries = TileScratch::kQueries,
-                  .scratch = TileScratch::floats,
-                  .attend_span = attend_chunk_amx};
+    out.chunks = {
+        .queries = TileScratch::kQueries, .scratch = chunk_scratch, .attend_span = attend_chunk};
     return out;
   }();
   return table;
