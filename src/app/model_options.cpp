@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "app/auto_split.h"
+#include "app/option_words.h"
 #include "base/log.h"
 
 namespace tandem::app {
@@ -27,22 +28,22 @@ void declare(CLI::App& app, ModelOptions& options) {
                  "Worker threads of each rank [its share of the cores]")
       ->check(CLI::Range(0, 1024));
   app.add_option("--device", options.device, "What computes: auto takes a GPU that MLX can use")
-      ->check(CLI::IsMember({"auto", "cpu", "gpu"}))
+      ->check(device_words())
       ->capture_default_str();
   app.add_option("--path", options.path,
                  "Kernels: fast (ours, on the CPU), or plain (MLX operations; slow on a CPU, the "
                  "oracle); auto: what the device has")
-      ->check(CLI::IsMember({"auto", "fast", "plain"}))
+      ->check(path_words())
       ->capture_default_str();
   app.add_option("--cpu-level", options.cpu_level,
                  "Instructions of the fast path, at most: to compare, or to get another machine's "
                  "answers; auto: the best that this machine has")
-      ->check(CLI::IsMember({"auto", "portable", "neon", "avx2", "avx512", "amx"}))
+      ->check(cpu_level_words())
       ->capture_default_str();
   app.add_option("--kv-type", options.kv_type,
                  "Of keys and values on the fast path: f16 takes half the memory; auto: f32 where "
                  "the weights are f32, else f16")
-      ->check(CLI::IsMember({"auto", "f16", "f32"}))
+      ->check(kv_type_words())
       ->capture_default_str();
   app.add_flag("--deterministic", options.deterministic,
                "The same bits for prompts as for answers, with AMX too (prefill of long prompts is "

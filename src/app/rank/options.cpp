@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <utility>
 
+#include "app/option_words.h"
 #include "app/rank/rank.h"
 
 namespace tandem::app {
@@ -46,14 +47,12 @@ void add_model_options(CLI::App& app, RankOptions& options) {
   app.add_option("--mpi-library", options.mpi_library, "MPI: path of libmpi");
   app.add_option("--shares", options.shares, "Share of each rank")->delimiter(',');
   app.add_option("--threads", options.threads, "Threads that compute; 0: all cores");
-  app.add_option("--device", options.device, "What computes")
-      ->check(CLI::IsMember({"auto", "cpu", "gpu"}));
-  app.add_option("--path", options.path, "Kernels")
-      ->check(CLI::IsMember({"auto", "fast", "plain"}));
+  app.add_option("--device", options.device, "What computes")->check(device_words());
+  app.add_option("--path", options.path, "Kernels")->check(path_words());
   app.add_option("--cpu-level", options.cpu_level, "Instructions of the fast path, at most")
-      ->check(CLI::IsMember({"auto", "portable", "neon", "avx2", "avx512", "amx"}));
+      ->check(cpu_level_words());
   app.add_option("--kv-type", options.kv_type, "Of keys and values on the fast path")
-      ->check(CLI::IsMember({"auto", "f16", "f32"}));
+      ->check(kv_type_words());
   app.add_flag("--deterministic", options.deterministic,
                "One numeric class; refuse where tokens may depend on what else is in a batch");
   app.add_flag("--pin", options.pin, "Keep each worker thread on a core of its own");
