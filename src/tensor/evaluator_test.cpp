@@ -114,6 +114,15 @@ TEST_CASE("a tape repeats a graph's calls on new inputs, in memory that the step
   CHECK(other[2] == -2);
 }
 
+TEST_CASE("step memory gives blocks of more bytes than an int counts") {
+  StepMemory memory;
+  array vast = bound_double(mx::zeros({40'000, 16'384}));  // never touched
+  memory.give(vast);
+  CHECK(vast.nbytes() == 2'621'440'000);
+  CHECK(memory.bytes() == vast.nbytes() + 64);  // to align it
+  CHECK(reinterpret_cast<std::uintptr_t>(vast.data<float>()) % 64 == 0);
+}
+
 TEST_CASE("a tape gives up on what it cannot repeat") {
   Tape at_once, stock;
   const array x({1.0F, 2.0F});

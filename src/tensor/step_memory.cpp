@@ -37,7 +37,9 @@ void StepMemory::give(array& out) {
 StepMemory::Block& StepMemory::add_block(size_t size) {
   const size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
   const size_t whole = rounded + kAlignment;
-  array bytes(mx::allocator::malloc(whole), {static_cast<int>(whole)}, mx::uint8);
+  // Lines, since an axis ends at 2^31.
+  const mx::Shape shape = {static_cast<int>(whole / kAlignment), static_cast<int>(kAlignment)};
+  array bytes(mx::allocator::malloc(whole), shape, mx::uint8);
   const auto address = reinterpret_cast<std::uintptr_t>(bytes.data<std::byte>());
   const size_t first = (kAlignment - address % kAlignment) % kAlignment;
   return blocks_.emplace_back(Block{.bytes = std::move(bytes), .first = first, .size = rounded});
