@@ -8,7 +8,6 @@
 #include "kernels/data_test.h"
 #include "kernels/kv_write.h"
 #include "kernels/norm.h"
-#include "kernels/page_copy.h"
 #include "kernels/rope.h"
 
 using namespace tandem::kernels;
@@ -340,18 +339,4 @@ TEST_CASE("float16: rounds to nearest even, saturates and keeps what is not a nu
     wrong += to_f16(std::nextafter(middle, 1e9f)) != next;
   }
   CHECK(wrong == 0);
-}
-
-TEST_CASE("page copy: copies happen in order, so that a chain of copies works") {
-  for_many_shapes(30, [](WorkerPool&, WorkerPool& two, TestRandom& random) {
-    const size_t size = random.size(1, 3000);
-    std::vector<float> pages = random.normals(5 * size);
-    const std::vector<float> before = pages;
-    const uint32_t from[] = {0, 3, 2}, to[] = {3, 2, 4};
-    page_copy(two, pages.data(), size, from, to, 3);
-    std::vector<float> want(before.begin(), before.begin() + static_cast<ptrdiff_t>(2 * size));
-    for (int page = 2; page < 5; ++page)
-      want.insert(want.end(), before.begin(), before.begin() + static_cast<ptrdiff_t>(size));
-    REQUIRE(same_bits(pages, want));
-  });
 }
