@@ -49,7 +49,7 @@ class Attention {
     constexpr size_t kUnitsPerThread = 4;
     const bool few = units_.size() < kUnitsPerThread * pool_.threads();
     if (few && spans > units_.size() && pool_.threads() > 1) {
-      run_spans(spans);
+      run_spans();
     } else {
       run_units();
     }
@@ -155,48 +155,84 @@ class Attention {
     });
   }
 
-  /// Few units over long contexts: a worker takes a span, and units are joined afterwards, by the
-  /// same operations in the same order.
-  void run_spans(size_t count) {
-    struct Piece {
-      Unit* unit;
-      size_t span;
-      size_t memory;
-    };
-    std::vector<Piece> pieces;
-    pieces.reserve(count);
-    size_t floats = 0;
+  /// One span of one unit.
+  struct Piece {
+    Unit* unit;
+    size_t span;
+  };
+
+  /// Few units over long contexts: a worker takes a span. Parts are joined to their unit's state by
+  /// the same operations in the same order, in rounds whose parts fit the memory meant for them.
+  void run_spans() {
+    size_t floats = 0, most = 0;
     for (Unit& unit : units_) {
       unit.memory = floats;
-      for (size_t span = unit.first_span; span < unit.end_span; ++span) {
-        pieces.push_back({&unit, span, floats});
-        floats += state_floats(unit.span);
-      }
+      floats += state_floats(unit.span);
+      most = std::max(most, state_floats(unit.span));
     }
-    float* states = pool_.shared_scratch(floats);
-    const size_t own = scratch_floats();
-    share(pieces.size(), [&](size_t i, size_t worker) {
-      const Piece& piece = pieces[i];
-      float* scratch = pool_.scratch(worker, own);
-      const size_t queries = piece.unit->span.queries();
-      attend(*piece.unit, piece.span, SpanState::at(states + piece.memory, queries, args_.head_dim),
-             scratch);
-    });
-    for (const Unit& unit : units_) join(unit, states + unit.memory);
+    const std::vector<Piece> pieces = pieces_by_span();
+    const size_t parts = std::min(pieces.size(), std::max(kPartFloats / most, 2 * pool_.threads()));
+    float* states = pool_.shared_scratch(floats + parts * most);
+    for (const Unit& unit : units_) start(unit.span, state_at(unit, states));
+    for (size_t at = 0; at < pieces.size(); at += parts) {
+      const auto round = std::span(pieces).subspan(at, std::min(parts, pieces.size() - at));
+      attend_round(round, states + floats, most);
+      join_round(round, states, states + floats, most);
+    }
+    for (const Unit& unit : units_) kernels_.finish_span(unit.span, state_at(unit, states));
   }
 
-  void join(const Unit& unit, float* states) {
-    const size_t queries = unit.span.queries();
-    const SpanState all =
-        SpanState::at(pool_.scratch(0, state_floats(unit.span)), queries, args_.head_dim);
-    start(unit.span, all);
-    for (size_t span = unit.first_span; span < unit.end_span; ++span) {
-      kernels_.join_spans(all, SpanState::at(states, queries, args_.head_dim), queries,
-                          args_.head_dim);
-      states += state_floats(unit.span);
+  /// Spans ascend, so that a round holds pieces of every unit.
+  std::vector<Piece> pieces_by_span() {
+    std::vector<Piece> out;
+    size_t first = SIZE_MAX, end = 0;
+    for (const Unit& unit : units_) {
+      first = std::min(first, unit.first_span);
+      end = std::max(end, unit.end_span);
     }
-    kernels_.finish_span(unit.span, all);
+    for (size_t span = first; span < end; ++span) {
+      for (Unit& unit : units_) {
+        if (unit.first_span <= span && span < unit.end_span) out.push_back({&unit, span});
+      }
+    }
+    return out;
   }
+
+  SpanState state_at(const Unit& unit, float* states) const {
+    return SpanState::at(states + unit.memory, unit.span.queries(), args_.head_dim);
+  }
+
+  /// Fills a part of `floats` floats for each piece.
+  void attend_round(std::span<const Piece> round, float* parts, size_t floats) {
+    const size_t own = scratch_floats();
+    share(round.size(), [&](size_t i, size_t worker) {
+      const Unit& unit = *round[i].unit;
+      attend(unit, round[i].span,
+             SpanState::at(parts + i * floats, unit.span.queries(), args_.head_dim),
+             pool_.scratch(worker, own));
+    });
+  }
+
+  /// Every unit takes its parts in order; units that are little work are not shared out.
+  void join_round(std::span<const Piece> round, float* states, float* parts, size_t floats) {
+    const auto join = [&](const Unit& unit) {
+      const size_t queries = unit.span.queries();
+      for (size_t i = 0; i < round.size(); ++i) {
+        if (round[i].unit != &unit) continue;
+        kernels_.join_spans(state_at(unit, states),
+                            SpanState::at(parts + i * floats, queries, args_.head_dim), queries,
+                            args_.head_dim);
+      }
+    };
+    if (round.size() * floats < kSharedFloats) {
+      for (const Unit& unit : units_) join(unit);
+    } else {
+      share(units_.size(), [&](size_t i, size_t) { join(units_[i]); });
+    }
+  }
+
+  static constexpr size_t kPartFloats = (16u << 20) / sizeof(float);    // of parts in a round
+  static constexpr size_t kSharedFloats = (64u << 10) / sizeof(float);  // parts worth sharing out
 
   WorkerPool& pool_;
   AttentionArgs args_;

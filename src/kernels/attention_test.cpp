@@ -273,6 +273,25 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("attention: spans whose states are joined in several rounds") {
+  const CpuLevel level = detect_cpu_level();
+  WorkerPool one(1, level), three(3, level);
+  for (const bool is_chunk : {false, true}) {
+    constexpr size_t kContext = 14'000, kNew = 600;
+    Scene scene(ScalarType::kF16, 256, 1, kContext);
+    AttentionRow& row = scene.rows[0];
+    row = {.first_token = kContext - kNew,
+           .count = kNew,
+           .start = kContext - kNew,
+           .is_chunk = is_chunk};
+    scene.use_pages(32);
+    const std::vector<float> out = scene.run(one);
+    REQUIRE(same_bits(out, scene.run(three)));
+    WorkerPool many(9, level);
+    REQUIRE(same_bits(out, scene.run(many)));
+  }
+}
+
 TEST_CASE("attention: other page sizes give the same bits, and a prompt those of a decode") {
   for (const CpuLevel level : test_levels()) {
     for (const ScalarType type : {ScalarType::kF32, ScalarType::kF16}) {

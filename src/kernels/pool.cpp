@@ -66,8 +66,11 @@ class Buffer {
  public:
   float* get(size_t floats) {
     if (floats > size_) {
-      size_ = std::max(floats, size_ * 2);
-      data_.reset(static_cast<float*>(::operator new(size_ * sizeof(float), kAlign)));
+      const size_t grown = std::max(floats, size_ + size_ / 4);
+      data_.reset();  // first, so that no two are held at once
+      size_ = 0;
+      data_.reset(static_cast<float*>(::operator new(grown * sizeof(float), kAlign)));
+      size_ = grown;
     }
     return data_.get();
   }
