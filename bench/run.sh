@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 case ${1:-} in
   ab) shift && exec python3 bench/ab.py "$@" ;;
   counts) shift && exec python3 bench/counts.py "$@" ;;
+  --list | --help | -h) exec python3 bench/peers/run.py "$@" ;;
 esac
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/tandem/bench
 venv=.deps/benchvenv

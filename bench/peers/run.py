@@ -139,6 +139,7 @@ def main():
         print("rows:", *ROWS)
         for name, members in GROUPS.items():
             print(f"{name}:", *members)
+        print("all: every row")
         return
     chosen = chosen_rows(args.rows)
     about = machine()

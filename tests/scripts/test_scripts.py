@@ -47,6 +47,17 @@ def test_dev_explains_itself_when_asked():
         assert "./dev TASK" in done.stdout
 
 
+def test_the_benchmark_names_its_rows_without_building_and_each_is_explained(tmp_path):
+    shutil.copytree(ROOT / "bench", tmp_path / "bench")  # without tools/, which would build
+    done = run(copied("dev", tmp_path), "bench", "--list")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows, *groups = done.stdout.splitlines()
+    explained = set(re.findall("`([^`]+)`", (ROOT / "docs/benchmarks.md").read_text()))
+    names = [*rows.removeprefix("rows:").split(), *(group.split(":")[0] for group in groups)]
+    assert len(names) > 20
+    assert [name for name in names if name not in explained] == []
+
+
 def fuzz_project(folder, targets):
     for name in ("cmake", "clang++-19"):
         program(folder / "bin" / name, ":")
