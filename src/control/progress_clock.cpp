@@ -23,7 +23,6 @@ void ProgressClock::beat(uint32_t rank, uint64_t steps, Duration predicted_step,
 void ProgressClock::report(TimePoint now) {
   moved_at_ = now;
   reported_at_ = now;
-  is_fresh_ = false;
 }
 
 void ProgressClock::idle(TimePoint now) {

@@ -11,7 +11,7 @@ namespace tandem::control {
 struct ProgressOptions {
   Duration floor = std::chrono::seconds(5);  // the shortest time without a step that is a stall
   int64_t factor = 10;                       // of the predicted step
-  Duration first_step = std::chrono::seconds(60);  // before the first step after loading
+  Duration first_step = std::chrono::seconds(60);  // until the first step after loading
   Duration silence = std::chrono::seconds(60);     // steps are made, but nothing is reported
 };
 
@@ -26,7 +26,8 @@ class ProgressClock {
   /// A beat of a rank: how many steps it has completed, and what it expects of the one in flight.
   void beat(uint32_t rank, uint64_t steps, Duration predicted_step, TimePoint now);
 
-  /// The engine reported something about a request.
+  /// The engine reported something about a request. That it began is no step yet, so a first step
+  /// after loading keeps its time.
   void report(TimePoint now);
 
   /// Nothing is in flight.

@@ -32,8 +32,12 @@ TEST_CASE("progress clock: the first step after loading gets longer") {
   clock.begin_epoch(kBegin, true);
   CHECK(!clock.is_stalled(kBegin + 60s));
   CHECK(clock.is_stalled(kBegin + 61s));
-  clock.report(kBegin + 50s);
-  CHECK(clock.is_stalled(kBegin + 56s));
+  clock.beat(0, 0, 0s, kBegin);
+  clock.report(kBegin + 50s);  // the request began
+  CHECK(!clock.is_stalled(kBegin + 110s));
+  clock.beat(0, 1, 0s, kBegin + 70s);  // and its first step is over
+  CHECK(!clock.is_stalled(kBegin + 75s));
+  CHECK(clock.is_stalled(kBegin + 76s));
 }
 
 TEST_CASE("progress clock: steps that report nothing are a stall too, after a minute") {
