@@ -2,7 +2,45 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 namespace tandem::model {
+namespace {
+
+Error other_experts(uint32_t experts, const std::string& found) {
+  return {ErrorCode::kCorrupt,
+          fmt::format("config: num_experts is {}, but {}: set it to the number of experts that the "
+                      "checkpoint holds, or fetch config.json and the weights again",
+                      experts, found)};
+}
+
+/// Routers and stacks have one row for each expert, and there are no experts beyond: otherwise a
+/// part of them would be used without a word.
+Status check_experts(const format::Checkpoint& checkpoint, uint32_t experts) {
+  constexpr std::string_view kBlock = ".mlp.";
+  constexpr std::string_view kOne = "experts.";
+  for (const std::string& name : checkpoint.names()) {
+    const size_t at = name.find(kBlock);
+    if (at == std::string::npos) continue;
+    const auto leaf = std::string_view(name).substr(at + kBlock.size());
+    if (leaf.starts_with("gate.") || leaf.starts_with("switch_mlp.")) {
+      const auto tensor = checkpoint.describe(name);
+      if (!tensor) return tensor.error();
+      const int64_t rows = tensor->shape.empty() ? 0 : tensor->shape[0];
+      if (rows != int64_t{experts})
+        return other_experts(experts, fmt::format("{} is of {}", name, rows));
+    } else if (leaf.starts_with(kOne)) {
+      const auto number = leaf.substr(kOne.size());
+      uint32_t index = 0;
+      const auto end = std::from_chars(number.data(), number.data() + number.size(), index);
+      if (end.ec != std::errc() || index >= experts)
+        return other_experts(experts, fmt::format("there is {}", name));
+    }
+  }
+  return {};
+}
+
+}  // namespace
 
 #define X(name) Arch name();
 namespace arch {
@@ -37,6 +75,10 @@ Result<Description> describe(const format::Checkpoint& checkpoint) {
   if (!arch) return arch.error();
   auto config = arch->decode(checkpoint.config());
   if (!config) return config.error();
+  if (config->experts != 0) {
+    const Status agree = check_experts(checkpoint, config->experts);
+    if (!agree) return agree.error();
+  }
   if (!checkpoint.config().contains("tie_word_embeddings"))
     config->has_tied_head = !checkpoint.has("lm_head.weight");
   return Description{*arch, *std::move(config)};

@@ -62,7 +62,8 @@ struct Description {
 };
 
 /// Finds the family and decodes the config; a config that does not say whether the head is tied is
-/// settled by the tensors. Errors as find_arch() and Arch::decode.
+/// settled by the tensors. Errors as find_arch() and Arch::decode, and kCorrupt where the tensors
+/// are of another number of experts than num_experts.
 Result<Description> describe(const format::Checkpoint& checkpoint);
 
 }  // namespace tandem::model

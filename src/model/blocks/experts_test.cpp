@@ -150,5 +150,29 @@ TEST_CASE("experts: a cut inside a quantization group, or a tensor that does not
   CHECK(names(refusal(wider, {0, 128}), "an expert is not [128, 64]"));
 }
 
+TEST_CASE("experts: tensors of another number of experts than num_experts are refused") {
+  const auto refused = [](const RandomOptions& o, uint32_t experts, const char* removed) {
+    RandomCheckpoint checkpoint(o);
+    checkpoint.set("num_experts", experts);
+    checkpoint.remove(removed);
+    const auto model = describe(checkpoint);
+    return model ? std::string() : model.error().message;
+  };
+  const char* router = "model.layers.0.mlp.gate.weight";
+  for (const int bits : {0, 4})
+    for (const bool stacks : {true, false}) {
+      RandomOptions o = with_bits(bits);
+      o.stacks_experts = stacks;
+      CHECK(refused(o, 12, "").empty());
+      CHECK(names(refused(o, 8, ""), "num_experts is 8"));
+      CHECK(names(refused(o, 16, ""), "num_experts is 16"));
+      CHECK(names(refused(o, 16, ""), "model.layers.0.mlp.gate"));
+    }
+  RandomOptions o = kOptions;
+  CHECK(names(refused(o, 8, router), "switch_mlp.down_proj.weight is of 12"));
+  o.stacks_experts = false;
+  CHECK(names(refused(o, 11, router), "there is model.layers.0.mlp.experts.11.down_proj.weight"));
+}
+
 }  // namespace
 }  // namespace tandem::model
