@@ -34,9 +34,19 @@ double real(const Json& json, const char* key, std::optional<double> otherwise =
   const Json* value = find(json, key);
   if (value == nullptr && otherwise) return *otherwise;
   if (value == nullptr) refuse(ErrorCode::kCorrupt, fmt::format("{} is missing", key));
-  if (!value->is_number())
+  if (!value->is_number() || !std::isfinite(value->get<double>()))
     refuse(ErrorCode::kCorrupt, fmt::format("{} should be a number, is {}", key, value->dump()));
   return value->get<double>();
+}
+
+double above_zero(const Json& json,
+                  const char* key,
+                  std::optional<double> otherwise = std::nullopt) {
+  const double value = real(json, key, otherwise);
+  if (value <= 0)
+    refuse(ErrorCode::kCorrupt,
+           fmt::format("{} should be above 0, is {}: correct config.json", key, value));
+  return value;
 }
 
 bool flag(const Json& json, const char* key, bool otherwise) {
@@ -89,12 +99,18 @@ tensor::RopeSpec decode_rope(const Json& json, const Config& config) {
   const Json none = Json::object();
   const Json& s = scaling != nullptr ? *scaling : none;
   if (!s.is_object()) refuse(ErrorCode::kCorrupt, "rope_scaling should be an object");
-  const double base = real(json, "rope_theta", 10000.0);
+  const double base = above_zero(json, "rope_theta", 10000.0);
   const double partial = real(s, "partial_rotary_factor", real(json, "partial_rotary_factor", 1.0));
+  const double rotated = partial * config.head_dim;
+  if (partial <= 0 || partial > 1 || rotated < 2)
+    refuse(ErrorCode::kCorrupt,
+           fmt::format("partial_rotary_factor should be above 0 and at most 1, and leave at least "
+                       "2 of head_dim {}, is {}: correct config.json",
+                       config.head_dim, partial));
   tensor::RopeSpec spec;
   spec.kind = rope_kind(text(s, "rope_type", text(s, "type", "default").c_str()));
-  spec.dims = static_cast<uint32_t>(partial * config.head_dim) / 2 * 2;
-  spec.base = real(s, "rope_theta", base);
+  spec.dims = static_cast<uint32_t>(rotated) / 2 * 2;
+  spec.base = above_zero(s, "rope_theta", base);
   spec.interleaved = flag(json, "rope_traditional", false);
   if (spec.kind == tensor::RopeSpec::Kind::kDefault) return spec;
   if (spec.kind == tensor::RopeSpec::Kind::kFactors) {
@@ -163,7 +179,7 @@ Config decode(const Json& json) {
   c.mlp = sizes->mlp;
   c.vocab = sizes->vocab;
   c.max_positions = sizes->max_positions;
-  c.rms_eps = real(json, "rms_norm_eps");
+  c.rms_eps = above_zero(json, "rms_norm_eps");
   c.has_tied_head = flag(json, "tie_word_embeddings", false);
   const std::string activation = text(json, "hidden_act", "silu");
   if (activation != "silu" && activation != "swish")

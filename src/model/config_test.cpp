@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 namespace tandem::model {
 namespace {
 
@@ -49,6 +51,25 @@ TEST_CASE("a missing, mistyped or impossible field is refused by name") {
   check_refused(with("hidden_size", 1.5), ErrorCode::kCorrupt, "hidden_size");
   check_refused(with("num_key_value_heads", 3), ErrorCode::kCorrupt, "KV heads");
   check_refused(with("tie_word_embeddings", 1), ErrorCode::kCorrupt, "tie_word_embeddings");
+}
+
+TEST_CASE("a number that no model can have is refused by name") {
+  for (const double value : {2.0, -1.0, 0.0, 1e9, 1.001, 0.01}) {
+    CAPTURE(value);
+    check_refused(with("partial_rotary_factor", value), ErrorCode::kCorrupt,
+                  "partial_rotary_factor should be above 0 and at most 1");
+    check_refused(with("rope_parameters", nlohmann::json{{"partial_rotary_factor", value}}),
+                  ErrorCode::kCorrupt, "partial_rotary_factor");
+  }
+  CHECK(decode_llama_config(with("partial_rotary_factor", 0.5))->rope->inverse_frequencies.size() ==
+        4);
+  for (const double value : {0.0, -1e-6, std::nan(""), HUGE_VAL}) {
+    CAPTURE(value);
+    check_refused(with("rms_norm_eps", value), ErrorCode::kCorrupt, "rms_norm_eps");
+    check_refused(with("rope_theta", value), ErrorCode::kCorrupt, "rope_theta");
+    check_refused(with("rope_parameters", nlohmann::json{{"rope_theta", value}}),
+                  ErrorCode::kCorrupt, "rope_theta");
+  }
 }
 
 TEST_CASE("what would change results and is not offered is refused") {
