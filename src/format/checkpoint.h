@@ -40,7 +40,8 @@ class Checkpoint {
                                 std::optional<RowRange> rows = std::nullopt) const = 0;
 
   /// How a module is quantized; nullopt when it has no scales. kUnsupported for modes other than
-  /// affine.
+  /// affine and for bits or groups that there are no kernels for; kCorrupt for what is of another
+  /// type.
   virtual Result<std::optional<Quantization>> quantization(std::string_view module) const = 0;
 
   /// Bytes of all tensors as stored.

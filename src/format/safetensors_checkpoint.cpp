@@ -1,5 +1,7 @@
 #include "format/safetensors_checkpoint.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -147,6 +149,25 @@ Result<std::vector<fs::path>> weight_files(const fs::path& directory) {
   return std::vector<fs::path>(files.begin(), files.end());
 }
 
+/// One of the numbers that a module may be quantized with; `otherwise` when the entry has no `key`.
+Result<int> read_one_of(const Json& entry,
+                        std::string_view module,
+                        const char* key,
+                        int otherwise,
+                        std::initializer_list<int> allowed) {
+  const auto value = entry.find(key);
+  if (value == entry.end()) return otherwise;
+  if (value->is_number_integer()) {
+    const auto number = value->get<int64_t>();
+    for (const int one : allowed)
+      if (number == one) return one;
+  }
+  return Error{value->is_number_integer() ? ErrorCode::kUnsupported : ErrorCode::kCorrupt,
+               fmt::format("config: quantization.{} of {} should be one of {}, is {}: correct "
+                           "config.json or convert the model again",
+                           key, module, fmt::join(allowed, ", "), value->dump())};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Checkpoint>> open_safetensors_checkpoint(const fs::path& directory) {
@@ -173,18 +194,18 @@ Result<std::optional<Quantization>> quantization_from_config(const Json& config,
   }
   const auto own = whole->find(std::string(module));
   const Json& entry = own != whole->end() && own->is_object() ? *own : *whole;
-  const std::string mode = entry.value("mode", whole->value("mode", std::string("affine")));
+  const Json mode = entry.value("mode", whole->value("mode", Json("affine")));
   if (mode != "affine") {
-    return Error{
-        ErrorCode::kUnsupported,
-        fmt::format("{} is quantized as {}; only affine is supported so far", module, mode)};
+    return Error{mode.is_string() ? ErrorCode::kUnsupported : ErrorCode::kCorrupt,
+                 fmt::format("config: quantization.mode of {} is {}; only \"affine\" is supported "
+                             "so far: convert the model with that",
+                             module, mode.dump())};
   }
-  const auto number = [&](const char* key, int fallback) {
-    const auto value = entry.find(key);
-    return value != entry.end() && value->is_number_integer() ? value->get<int>() : fallback;
-  };
-  return std::optional<Quantization>(
-      {.bits = number("bits", 4), .group_size = number("group_size", 64)});
+  const auto bits = read_one_of(entry, module, "bits", 4, {2, 3, 4, 5, 6, 8});
+  if (!bits) return bits.error();
+  const auto group_size = read_one_of(entry, module, "group_size", 64, {32, 64, 128});
+  if (!group_size) return group_size.error();
+  return std::optional<Quantization>({.bits = *bits, .group_size = *group_size});
 }
 
 }  // namespace tandem::format

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "format/checkpoint.h"
+#include "format/safetensors_checkpoint.h"
 
 namespace tandem::format {
 namespace {
@@ -35,7 +36,7 @@ class Folder {
     fs::create_directory(path_);
     write(
         "config.json",
-        R"({"model_type": "llama", "quantization": {"bits": 4, "group_size": 32, "b": {"bits": 8, "group_size": null}}})");
+        R"({"model_type": "llama", "quantization": {"bits": 4, "group_size": 32, "b": {"bits": 8}}})");
   }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
@@ -133,6 +134,33 @@ TEST_CASE("safetensors folder: quantization is read per module, then for the who
   CHECK(**(*opened)->quantization("a") == Quantization{4, 32});
   CHECK(**(*opened)->quantization("b") == Quantization{8, 64});
   CHECK_FALSE((*opened)->quantization("c")->has_value());
+}
+
+TEST_CASE("quantization of a wrong type or out of range is refused by name, with what may be") {
+  const auto refused = [](const char* quantization, const char* word) {
+    const auto read =
+        quantization_from_config({{"quantization", Json::parse(quantization)}}, "model.a", true);
+    REQUIRE_FALSE(read);
+    CAPTURE(read.error().message);
+    CHECK(read.error().message.find(word) != std::string::npos);
+    CHECK(read.error().message.find("model.a") != std::string::npos);
+  };
+  for (const char* value : {"0", "-64", "48", "4294967296", "4294967360", "18446744073709551615",
+                            "1e+30", "\"64\"", "64.5", "64.0", "null", "true", "[64]"}) {
+    CAPTURE(value);
+    const std::string size = fmt::format(R"({{"bits": 4, "group_size": {}}})", value);
+    refused(size.c_str(), "quantization.group_size of model.a should be one of 32, 64, 128, is ");
+    refused(fmt::format(R"({{"bits": 4, "group_size": 64, "model.a": {}}})", size).c_str(), value);
+  }
+  for (const char* value : {"0", "-4", "7", "16", "4294967300", "\"4\"", "4.5", "null"}) {
+    CAPTURE(value);
+    refused(fmt::format(R"({{"bits": {}, "group_size": 64}})", value).c_str(),
+            "quantization.bits of model.a should be one of 2, 3, 4, 5, 6, 8, is ");
+  }
+  for (const char* value : {"4", "null", "[\"affine\"]", "\"mxfp4\""}) {
+    refused(fmt::format(R"({{"mode": {}}})", value).c_str(), "quantization.mode");
+    refused(fmt::format(R"({{"model.a": {{"mode": {}}}}})", value).c_str(), "quantization.mode");
+  }
 }
 
 }  // namespace
