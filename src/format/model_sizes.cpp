@@ -6,6 +6,7 @@ namespace tandem::format {
 namespace {
 
 constexpr uint32_t kMostLayers = 1024;  // a damaged file should not be built for minutes
+constexpr uint64_t kWidest = 1U << 24;  // all heads of a layer together
 constexpr uint32_t kUsualPositions = 32768;
 
 }  // namespace
@@ -49,6 +50,13 @@ Result<ModelSizes> read_sizes(const nlohmann::json& config) {
     return Error{ErrorCode::kCorrupt,
                  fmt::format("config: num_hidden_layers should be at most {}, is {}", kMostLayers,
                              sizes.layers)};
+  const uint64_t width = uint64_t{sizes.heads} * sizes.head_dim;
+  if (width == 0 || width > kWidest)
+    return Error{
+        ErrorCode::kCorrupt,
+        fmt::format("config: num_attention_heads times head_dim should be from 1 to {}, is "
+                    "{} times {}: correct config.json",
+                    kWidest, sizes.heads, sizes.head_dim)};
   return sizes;
 }
 

@@ -65,6 +65,14 @@ TEST_CASE("model sizes: a field that is missing or of a wrong type is refused by
   nlohmann::json deep = smallest();
   deep["num_hidden_layers"] = 1025;
   CHECK(!read_sizes(deep));
+  for (const uint32_t heads : {65U, 1U << 30}) {  // more than hidden_size, so that none has a width
+    nlohmann::json wide = smallest();
+    wide["num_attention_heads"] = heads;
+    REQUIRE(!read_sizes(wide));
+    CHECK(read_sizes(wide).error().message.find("num_attention_heads") != std::string::npos);
+    wide["head_dim"] = 1 << 30;
+    CHECK(!read_sizes(wide));
+  }
 }
 
 }  // namespace
