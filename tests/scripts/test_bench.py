@@ -162,7 +162,7 @@ def test_an_answer_knows_its_first_token_and_its_speed(tmp_path):
         answer = server.complete([5] * 7, 5)
         assert answer.usage == {"prompt_tokens": 7, "completion_tokens": 5}
         assert answer.first >= 0.05
-        assert 1 < answer.decode_speed <= 20
+        assert 1 < answer.decode_speed <= 40  # a first token that came late leaves less time to the others
         assert server.together([[5], [6]], 3) >= 0.15
         assert server.memory() > 1
     finally:
