@@ -136,7 +136,7 @@ SERVER = textwrap.dedent("""
             self.send_response(200)
             self.end_headers()
             for _ in range(body["max_tokens"]):
-                time.sleep(0.05)
+                time.sleep(0.06)  # above 0.05, so that a first token may come a little late
                 self.say({"choices": [{"text": "x"}]})
             given = int(sys.argv[2]) or body["max_tokens"]
             self.say({"choices": [], "usage": {"prompt_tokens": len(body["prompt"]), "completion_tokens": given}})
@@ -162,7 +162,7 @@ def test_an_answer_knows_its_first_token_and_its_speed(tmp_path):
         answer = server.complete([5] * 7, 5)
         assert answer.usage == {"prompt_tokens": 7, "completion_tokens": 5}
         assert answer.first >= 0.05
-        assert 1 < answer.decode_speed <= 40  # a first token that came late leaves less time to the others
+        assert 1 < answer.decode_speed <= 20
         assert server.together([[5], [6]], 3) >= 0.15
         assert server.memory() > 1
     finally:
