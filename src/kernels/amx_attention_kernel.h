@@ -9,6 +9,7 @@
 
 #include "kernels/amx_tiles.h"
 #include "kernels/attention_block.h"
+#include "kernels/attention_scores.h"
 #include "kernels/simd_avx512.h"
 #include "kernels/vec_math.h"
 #include "kernels/with_count.h"
@@ -134,26 +135,20 @@ class TileAttention {
   static constexpr size_t kLanes = V::kLanes;
   static constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-  /// Keys [low, high) of the span.
-  struct Seen {
-    size_t low = 0;
-    size_t high = 0;
-
+  /// Keys of the span.
+  struct Seen : SeenKeys {
     size_t first_step() const { return low / kDepth; }
     size_t end_step() const { return (high + kDepth - 1) / kDepth; }
   };
 
   /// Those that some query between two positions sees.
   Seen seen_by(size_t first_position, size_t last_position) const {
-    const size_t at = span_.key_begin, first = span_.first_visible(first_position);
-    if (last_position < at || first >= at + kKeys) return {};
-    const size_t high = last_position + 1 - at;
-    return {first > at ? first - at : 0, high < kKeys ? high : kKeys};
+    return {span_.seen_keys(first_position, last_position, span_.key_begin, kKeys)};
   }
 
   void pack_queries() {
     const AttentionArgs& args = *span_.args;
-    const V factor = V::all(args.softcap > 0.0f ? args.scale : args.scale * kBitsPerNat);
+    const V factor = V::all(span_.query_factor());
     for (size_t q = 0; q < span_.queries(); ++q) {
       const float* from = args.q + span_.token(q) * args.q_stride + span_.head(q) * dim_;
       std::byte* to =
@@ -294,7 +289,7 @@ class TileAttention {
   void weigh(size_t q, size_t r, const Seen& seen) {
     float* s = scratch_.scores + r * kKeys;
     const size_t first = seen.first_step() * kDepth, end = seen.end_step() * kDepth;
-    if (span_.args->softcap > 0.0f) cap(s + first, end - first);
+    cap_scores<V>(s + first, s + end, span_.args->softcap);
     const Seen own = seen_by(span_.position(q), span_.position(q));
     hide(s, first, own.low);
     hide(s, own.high, end);
@@ -326,13 +321,6 @@ class TileAttention {
       V::all(kNothing).store(s + j, n);
       j += n;
     }
-  }
-
-  [[gnu::always_inline]] void cap(float* s, size_t count) const {
-    const V limit = V::all(span_.args->softcap);
-    const V bits = V::all(span_.args->softcap * kBitsPerNat);
-    for (size_t j = 0; j < count; j += kLanes)
-      (bits * vec_tanh(V::load(s + j) / limit)).store(s + j);
   }
 
   const AttentionSpan& span_;

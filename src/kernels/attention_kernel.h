@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/attention_block.h"
+#include "kernels/attention_scores.h"
 #include "kernels/vec_math.h"
 
 namespace tandem::kernels {
@@ -51,12 +52,8 @@ class SpanKernel {
     size_t first_position = 0;
     size_t last_position = 0;
   };
-  /// Keys [low, high) of a block: those that some query of a group sees.
-  struct Seen {
-    size_t low = 0;
-    size_t high = 0;
-
-    bool is_empty() const { return low >= high; }
+  /// Keys of a block: those that some query of a group sees.
+  struct Seen : SeenKeys {
     size_t first_vec() const { return low / kLanes; }
     size_t end_vec() const { return (high + kLanes - 1) / kLanes; }
   };
@@ -69,7 +66,7 @@ class SpanKernel {
   /// Scales the queries, empties the state and shares the queries out to groups of like sizes.
   void begin() {
     const AttentionArgs& args = *span_.args;
-    const V factor = V::all(args.softcap > 0.0f ? args.scale : args.scale * kBitsPerNat);
+    const V factor = V::all(span_.query_factor());
     size_t q = 0;
     for (size_t t = 0; t < span_.tokens; ++t) {
       const float* token =
@@ -92,12 +89,7 @@ class SpanKernel {
   }
 
   Seen seen_by(size_t first_position, size_t last_position, size_t at) const {
-    const size_t first = span_.first_visible(first_position);
-    Seen seen;
-    seen.low = first > at ? first - at : 0;
-    if (last_position >= at)
-      seen.high = last_position - at < kKeys ? last_position - at + 1 : kKeys;
-    return seen;
+    return {span_.seen_keys(first_position, last_position, at, kKeys)};
   }
   Seen seen_by(const Group& group, size_t at) const {
     return seen_by(group.first_position, group.last_position, at);
@@ -206,7 +198,8 @@ class SpanKernel {
     float steps[Tile::kRows + kLanes] = {};
     for (size_t r = 0; r < group.count; ++r) {
       float* s = scores(group.first + r);
-      if (span_.args->softcap > 0.0f) cap(s, seen);
+      cap_scores<V>(s + seen.first_vec() * kLanes, s + seen.end_vec() * kLanes,
+                    span_.args->softcap);
       if (!is_whole && !mask(s, span_.position(group.first + r), at, seen)) {
         is_blind[r] = true;
         continue;
@@ -247,13 +240,6 @@ class SpanKernel {
     for (size_t j = begin; j < own.low; ++j) s[j] = kNothing;
     for (size_t j = own.high; j < end; ++j) s[j] = kNothing;
     return true;
-  }
-
-  void cap(float* s, const Seen& seen) const {
-    const V limit = V::all(span_.args->softcap);
-    const V bits = V::all(span_.args->softcap * kBitsPerNat);
-    for (size_t v = seen.first_vec(); v < seen.end_vec(); ++v)
-      (bits * vec_tanh(V::load(s + v * kLanes) / limit)).store(s + v * kLanes);
   }
 
   const AttentionSpan& span_;

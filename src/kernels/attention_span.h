@@ -33,6 +33,14 @@ struct SpanState {
   }
 };
 
+/// Keys [low, high), counted from some position.
+struct SeenKeys {
+  size_t low = 0;
+  size_t high = 0;
+
+  [[gnu::always_inline]] bool is_empty() const { return low >= high; }
+};
+
 /// Queries (token, head), heads inner: tokens [first_token, first_token + tokens) of the row.
 struct AttentionSpan {
   static constexpr size_t kBlockKeys = 64;  // keys whose scores are held at once
@@ -60,6 +68,20 @@ struct AttentionSpan {
   /// The first position that a token at `at` sees.
   [[gnu::always_inline]] size_t first_visible(size_t at) const {
     return args->window == 0 || at < args->window ? 0 : at + 1 - args->window;
+  }
+  /// Which of the `count` keys from position `at` on some query between two positions sees.
+  [[gnu::always_inline]] SeenKeys seen_keys(size_t first_position,
+                                            size_t last_position,
+                                            size_t at,
+                                            size_t count) const {
+    const size_t first = first_visible(first_position);
+    if (last_position < at || first >= at + count) return {};
+    const size_t high = last_position + 1 - at;
+    return {first > at ? first - at : 0, high < count ? high : count};
+  }
+  /// What queries are multiplied by: scores are in bits, but for those that are capped first.
+  [[gnu::always_inline]] float query_factor() const {
+    return args->softcap > 0.0f ? args->scale : args->scale * kBitsPerNat;
   }
 };
 
