@@ -15,12 +15,16 @@ def checkpoint(setting, shape):
     return generator.write(shape, setting.cache / shape)
 
 
+def config_of(model):
+    return json.loads((pathlib.Path(model) / "config.json").read_text())
+
+
 def vocab_of(model):
-    return json.loads((pathlib.Path(model) / "config.json").read_text())["vocab_size"]
+    return config_of(model)["vocab_size"]
 
 
 def active_bytes(model):
-    return generator.active_bytes(json.loads((pathlib.Path(model) / "config.json").read_text()))
+    return generator.active_bytes(config_of(model))
 
 
 def read_bandwidth(setting, threads):

@@ -11,35 +11,35 @@ ONE_CORE = ("--threads", "1")
 TWO_RANKS = ("--ranks", "2", "--threads", "1")
 
 
-def bandwidth(setting):
-    """Bytes of weights that decode reads a second, beside what the same threads can read."""
-    model = limits.checkpoint(setting, "qwen3-1.7b")
-    prompts = AnyIds(limits.vocab_of(model), setting.seed + 5)
+def beside_reads(setting, row, what, goal, tokens, prompts, model, bytes_of):
+    """Bytes a second that decode of `tokens` reads, beside what the same threads can read; `bytes_of` a server and its
+    model are those that a token reads."""
     reads, limit = [], []
     with running(ours(setting, model)) as (server,):
         server.complete(prompts.fresh(16), 4)
-        weights = server.metrics()["tandem_rank_memory_bytes:weights"]
+        size = bytes_of(server, model)
         for _ in range(setting.rounds):
             limit.append(limits.read_bandwidth(setting, setting.threads) / 1e9)
-            reads.append(server.complete(prompts.fresh(16), 24).decode_speed * weights / 1e9)
-    values = {"tandem": Spread(reads), "memory reads": Spread(limit)}
-    return [Figure("bandwidth", "4-bit Qwen3-1.7B shape, weights read", "GB/s", values, "0.75 of the reads")]
+            reads.append(server.complete(prompts.fresh(16), tokens).decode_speed * size / 1e9)
+    return [Figure(row, what, "GB/s", {"tandem": Spread(reads), "memory reads": Spread(limit)}, goal)]
+
+
+def bandwidth(setting):
+    """All weights, as a dense model's token reads them."""
+    model = limits.checkpoint(setting, "qwen3-1.7b")
+    prompts = AnyIds(limits.vocab_of(model), setting.seed + 5)
+    weights = lambda server, _: server.metrics()["tandem_rank_memory_bytes:weights"]  # noqa: E731
+    what = "4-bit Qwen3-1.7B shape, weights read"
+    return beside_reads(setting, "bandwidth", what, "0.75 of the reads", 24, prompts, model, weights)
 
 
 def moe(setting):
-    """Bytes of the weights that a token takes, experts among them, beside what the same threads can read."""
+    """The weights that a token takes, some of the experts among them."""
     model = limits.checkpoint(setting, "qwen3-30b-a3b-4-layers")
     prompts = AnyIds(limits.vocab_of(model), setting.seed + 8)
-    active = limits.active_bytes(model)
-    reads, limit = [], []
-    with running(ours(setting, model)) as (server,):
-        server.complete(prompts.fresh(16), 4)
-        for _ in range(setting.rounds):
-            limit.append(limits.read_bandwidth(setting, setting.threads) / 1e9)
-            reads.append(server.complete(prompts.fresh(16), 128).decode_speed * active / 1e9)
-    values = {"tandem": Spread(reads), "memory reads": Spread(limit)}
+    active = lambda _, folder: limits.active_bytes(folder)  # noqa: E731
     what = "4-bit Qwen3-30B-A3B layers, active weights read"
-    return [Figure("moe", what, "GB/s", values, "0.6 of the reads")]
+    return beside_reads(setting, "moe", what, "0.6 of the reads", 128, prompts, model, active)
 
 
 def warm(servers, prompts):
