@@ -1,13 +1,6 @@
 // A GGUF file of a model with experts, from file to logits.
-#include <doctest/doctest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-
-#include "format/gguf_checkpoint.h"
-#include "format/testdata/gguf_writer.h"
 #include "model/random_checkpoint_test.h"
+#include "runner/gguf_test.h"
 #include "runner/plans_test.h"
 
 namespace tandem::runner {
@@ -15,18 +8,6 @@ namespace {
 
 const model::RandomOptions kWithExperts = {
     .model_type = "qwen3_moe", .layers = 2, .dense_layer = 2, .has_tied_head = false};
-
-std::vector<std::string> names_of_experts() {
-  std::vector<std::string> out = {"token_embd.weight", "output_norm.weight", "output.weight"};
-  for (int layer = 0; layer < 2; ++layer) {
-    for (const char* leaf :
-         {"attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm", "attn_k_norm", "attn_norm",
-          "ffn_norm", "ffn_gate_inp", "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"}) {
-      out.push_back(fmt::format("blk.{}.{}.weight", layer, leaf));
-    }
-  }
-  return out;
-}
 
 /// The same tensors as a GGUF file.
 std::shared_ptr<const format::Checkpoint> as_gguf(const format::Checkpoint& from) {
@@ -46,19 +27,12 @@ std::shared_ptr<const format::Checkpoint> as_gguf(const format::Checkpoint& from
                                        {"expert_feed_forward_length", "moe_intermediate_size"}}) {
     writer.number(std::string("qwen3moe.") + key, config.at(name).get<uint32_t>());
   }
-  for (const std::string& name : names_of_experts()) {
-    const auto tensor = from.tensor(format::hugging_face_name(name));
-    REQUIRE(tensor);
-    writer.tensor(name, format::GgmlType::kF32, {tensor->shape.begin(), tensor->shape.end()},
-                  {reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size()});
-  }
-  const auto path =
-      std::filesystem::temp_directory_path() / fmt::format("tandem-{}-experts.gguf", ::getpid());
-  std::ofstream(path, std::ios::binary) << writer.finish();
-  auto opened = format::open_checkpoint(path);
-  std::filesystem::remove(path);  // it stays mapped
-  REQUIRE(opened);
-  return *opened;
+  write_tensors(writer, from,
+                gguf_names({"token_embd.weight", "output_norm.weight", "output.weight"},
+                           {"attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm",
+                            "attn_k_norm", "attn_norm", "ffn_norm", "ffn_gate_inp", "ffn_gate_exps",
+                            "ffn_up_exps", "ffn_down_exps"}));
+  return reopened(writer);
 }
 
 Logits logits_of(std::shared_ptr<const format::Checkpoint> checkpoint) {

@@ -1,16 +1,10 @@
 // A GGUF file that carries its rope scaling as a tensor of divisors, from file to logits.
-#include <doctest/doctest.h>
-#include <unistd.h>
-
 #include <array>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <numbers>
 
-#include "format/gguf_checkpoint.h"
-#include "format/testdata/gguf_writer.h"
 #include "model/random_checkpoint_test.h"
+#include "runner/gguf_test.h"
 #include "runner/plans_test.h"
 
 namespace tandem::runner {
@@ -45,17 +39,6 @@ std::string stored_factors() {
   return out;
 }
 
-std::vector<std::string> gguf_names() {
-  std::vector<std::string> out = {"token_embd.weight", "output_norm.weight"};
-  for (int layer = 0; layer < 2; ++layer) {
-    for (const char* leaf : {"attn_q", "attn_k", "attn_v", "attn_output", "attn_norm", "ffn_norm",
-                             "ffn_gate", "ffn_up", "ffn_down"}) {
-      out.push_back(fmt::format("blk.{}.{}.weight", layer, leaf));
-    }
-  }
-  return out;
-}
-
 /// The same tensors as a GGUF file.
 std::shared_ptr<const format::Checkpoint> converted(const format::Checkpoint& from) {
   format::GgufWriter writer;
@@ -70,20 +53,12 @@ std::shared_ptr<const format::Checkpoint> converted(const format::Checkpoint& fr
                                           {"context_length", 512}}) {
     writer.number(std::string("llama.") + key, value);
   }
-  for (const std::string& name : gguf_names()) {
-    const auto tensor = from.tensor(format::hugging_face_name(name));
-    REQUIRE(tensor);
-    writer.tensor(name, format::GgmlType::kF32, {tensor->shape.begin(), tensor->shape.end()},
-                  {reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size()});
-  }
+  write_tensors(writer, from,
+                gguf_names({"token_embd.weight", "output_norm.weight"},
+                           {"attn_q", "attn_k", "attn_v", "attn_output", "attn_norm", "ffn_norm",
+                            "ffn_gate", "ffn_up", "ffn_down"}));
   writer.tensor("rope_freqs.weight", format::GgmlType::kF32, {8}, stored_factors());
-  const auto path =
-      std::filesystem::temp_directory_path() / fmt::format("tandem-{}-rope.gguf", ::getpid());
-  std::ofstream(path, std::ios::binary) << writer.finish();
-  auto opened = format::open_checkpoint(path);
-  std::filesystem::remove(path);  // it stays mapped
-  REQUIRE(opened);
-  return *opened;
+  return reopened(writer);
 }
 
 Logits last_logits(std::shared_ptr<const format::Checkpoint> checkpoint, tensor::Path path) {
