@@ -36,8 +36,7 @@ struct SplitChoice {
 ///      half of what it gains: one rank alone, which can have all cores
 ///   3. fewer layers than ranks: tensor, the only way
 ///   4. some rank that has a share would get no query head, or no column of the MLP or the experts:
-///   pipeline, since it
-///      would hold and compute next to nothing in a tensor split
+///      pipeline, since it would hold and compute next to nothing in a tensor split
 ///   5. ranks reach each other over a network: pipeline, since a tensor split waits for two sums a
 ///      layer and token, a pipeline for one hand-over a stage
 ///   6. copies of KV heads would more than double the cache: pipeline
