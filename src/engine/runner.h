@@ -31,6 +31,14 @@ struct RunnerInfo {
   uint32_t max_context = 0;  // tokens a request may have, prompt and answer
   uint32_t page_tokens = 0;  // positions a page holds
   uint32_t pages = 0;        // pages in the pool, equal on every rank
+  /// Where layers see a window: the positions that the widest sees, itself included, and the pages
+  /// in those layers' pool. At least what one row needs: positions of the window and a step.
+  uint32_t window = 0;
+  uint32_t window_pages = 0;
+  /// Where layers have recurrent state: the slots in its pool, at least 2, and how many tokens lie
+  /// between two of the states that are kept for prefixes, a multiple of the page.
+  uint32_t state_slots = 0;
+  uint32_t state_step = 0;
   /// Steps that may be in flight: above 1 for pipelines, and for devices that run while the host
   /// goes on.
   uint32_t depth = 1;

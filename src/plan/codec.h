@@ -10,7 +10,7 @@
 namespace tandem::plan {
 
 /// The version byte of plans and frames: both change together.
-inline constexpr uint8_t kFormatVersion = 2;
+inline constexpr uint8_t kFormatVersion = 3;
 
 /// Canonical: equal plans give equal bytes.
 Bytes encode(const StepPlan& plan);
@@ -25,6 +25,8 @@ inline constexpr uint8_t kLastEnumerator<NumericClass> = 1;
 
 void fields(auto& archive, IsOf<PageCopy> auto& copy) { archive(copy.from, copy.to); }
 
+void fields(auto& archive, IsOf<StateSave> auto& save) { archive(save.tokens, save.slot); }
+
 void fields(auto& archive, IsOf<Draw> auto& draw) {
   archive(draw.temperature, draw.top_p, draw.top_k, draw.min_p, draw.seed, draw.choice);
 }
@@ -32,11 +34,13 @@ void fields(auto& archive, IsOf<Draw> auto& draw) {
 void fields(auto& archive, IsOf<Row> auto& row) {
   archive(row.request, row.numeric_class, row.start, row.tokens);
   archive.page_table(row.pages);
-  archive(row.wants_logits, row.draw);
+  archive(row.window_start);
+  archive.page_table(row.window_pages);
+  archive(row.state, row.saves, row.wants_logits, row.draw);
 }
 
 void fields(auto& archive, IsOf<StepPlan> auto& plan) {
-  archive(plan.epoch, plan.sequence, plan.copies, plan.rows);
+  archive(plan.epoch, plan.sequence, plan.copies, plan.window_copies, plan.rows);
 }
 
 /// Reads the version byte and fails the reader when it is not ours.

@@ -67,7 +67,7 @@ TEST_CASE("plan codec: another version is refused by name of both versions") {
   const auto refused = decode_plan(bytes);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kUnsupported);
-  CHECK(refused.error().message == "[plan.codec] format version 9, this build reads 2");
+  CHECK(refused.error().message == "[plan.codec] format version 9, this build reads 3");
 }
 
 TEST_CASE("plan codec: bytes that decode but are not canonical do not exist") {
@@ -90,9 +90,9 @@ TEST_CASE("plan codec: bytes that decode but are not canonical do not exist") {
 TEST_CASE("plan codec: a short plan cannot name more pages than the bound") {
   Writer writer;
   const uint32_t one = 1;
-  writer(kFormatVersion, uint32_t{1}, uint64_t{0}, uint32_t{0}, one);         // one row
-  writer(uint64_t{1}, NumericClass::kStep, uint32_t{0}, std::vector<int>{});  // no tokens
-  writer(one, uint32_t{0}, uint32_t{0xffffffff}, false, false);               // one run of 4 G
+  writer(kFormatVersion, uint32_t{1}, uint64_t{0}, uint32_t{0}, uint32_t{0}, one);  // one row
+  writer(uint64_t{1}, NumericClass::kStep, uint32_t{0}, std::vector<int>{});        // no tokens
+  writer(one, uint32_t{0}, uint32_t{0xffffffff}, false, false);  // one run of 4 G
   const auto refused = decode_plan(writer.bytes());
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kCorrupt);

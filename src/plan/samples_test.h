@@ -11,11 +11,16 @@ inline StepPlan plan() {
   return {.epoch = 3,
           .sequence = 41,
           .copies = {{.from = 7, .to = 9}},
+          .window_copies = {{.from = 2, .to = 1}},
           .rows = {{.request = 11,
                     .numeric_class = NumericClass::kChunk,
                     .start = 16,
                     .tokens = {5, 6, 7},
                     .pages = {4, 5, 6, 9, 2, 3},
+                    .window_start = 8,
+                    .window_pages = {0, 1, 4},
+                    .state = 3,
+                    .saves = {{.tokens = 2, .slot = 5}, {.tokens = 3, .slot = 4}},
                     .wants_logits = false},
                    {.request = 12,
                     .numeric_class = NumericClass::kStep,
@@ -71,7 +76,7 @@ inline std::vector<gen::Event> events() {
 inline std::vector<Frame> frames() {
   const Error error{ErrorCode::kPeerLost, "rank 1 closed its link"};
   return {
-      Hello{.protocol = 2,
+      Hello{.protocol = 3,
             .build = "0.1.0",
             .instance = "a",
             .rank = 1,

@@ -15,6 +15,8 @@ void StateHash::begin(uint64_t sequence) {
 
 void StateHash::copy(const PageCopy& copy) { executed_('C', copy); }
 
+void StateHash::window_copy(const PageCopy& copy) { executed_('W', copy); }
+
 void StateHash::row(const Row& row, uint32_t length) { executed_('R', row, length); }
 
 uint64_t StateHash::end() {
@@ -26,6 +28,7 @@ uint64_t StateHash::end() {
 uint64_t StateHash::step(const StepPlan& plan) {
   begin(plan.sequence);
   for (const PageCopy& page_copy : plan.copies) copy(page_copy);
+  for (const PageCopy& page_copy : plan.window_copies) window_copy(page_copy);
   for (const Row& r : plan.rows) row(r, r.start + static_cast<uint32_t>(r.tokens.size()));
   return end();
 }

@@ -17,6 +17,7 @@ class StateHash {
 
   void begin(uint64_t sequence);
   void copy(const PageCopy& copy);
+  void window_copy(const PageCopy& copy);
   /// The row as it ran: with the token that was drawn in the place of kDrawn. `length` is the
   /// number of positions the request's keys and values cover after the row.
   void row(const Row& row, uint32_t length);

@@ -11,6 +11,7 @@
 namespace tandem::plan {
 
 using PageId = uint32_t;
+using SlotId = uint32_t;  // of a pool of recurrent state
 using gen::RequestId;
 using gen::TokenId;
 
@@ -45,6 +46,14 @@ std::optional<Draw> draw_of(const gen::Request& request);
 /// The settings that a draw stands for: the host draws by them as the device does.
 gen::Sampling sampling_of(const Draw& draw);
 
+/// Leaves the recurrent state after the row's first `tokens` tokens in a slot.
+struct StateSave {
+  uint32_t tokens = 0;
+  SlotId slot = 0;
+
+  bool operator==(const StateSave&) const = default;
+};
+
 /// A run of new tokens of one request: a decode token, a prefill chunk or a recomputed answer.
 /// A row never mixes classes; two rows of one plan never belong to one request.
 struct Row {
@@ -54,6 +63,15 @@ struct Row {
   std::vector<TokenId> tokens = {};  // at least one, known; or kDrawn alone
   /// The request's page table: covers positions [0, start + tokens.size()).
   std::vector<PageId> pages = {};
+  /// Of layers that see a window, in a pool of their own: covers positions
+  /// [window_start, start + tokens.size()). Begins at a multiple of the page, at or before the
+  /// first position that tokens[0] sees.
+  uint32_t window_start = 0;
+  std::vector<PageId> window_pages = {};
+  /// Where recurrent layers find the state before tokens[0]; none: nothing came before it.
+  std::optional<SlotId> state = {};
+  /// In order of their tokens; where a model has such layers the last one is at the row's end.
+  std::vector<StateSave> saves = {};
   bool wants_logits = false;      // logits of the last token are needed
   std::optional<Draw> draw = {};  // or the token drawn from them
 
@@ -77,7 +95,8 @@ struct StepPlan {
   uint32_t epoch = 0;     // of the instance's group; a plan of another epoch is refused
   uint64_t sequence = 0;  // 0, 1, 2, … within the epoch
   std::vector<PageCopy> copies = {};
-  std::vector<Row> rows = {};  // chunk rows first, then step rows
+  std::vector<PageCopy> window_copies = {};  // of the pages of layers that see a window
+  std::vector<Row> rows = {};                // chunk rows first, then step rows
 
   bool operator==(const StepPlan&) const = default;
 };

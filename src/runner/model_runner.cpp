@@ -63,6 +63,13 @@ Result<uint32_t> pages_of(const format::Checkpoint& checkpoint,
   return static_cast<uint32_t>(pages);
 }
 
+std::vector<tensor::StateSave> saves_of(const plan::Row& row) {
+  std::vector<tensor::StateSave> saves;
+  for (const plan::StateSave& save : row.saves)
+    saves.push_back({.tokens = save.tokens, .slot = save.slot});
+  return saves;
+}
+
 tensor::Step make_step(const plan::StepPlan& plan, const ModelOptions& o, tensor::Wanted wanted) {
   std::vector<tensor::StepRow> rows;
   for (const plan::Row& row : plan.rows)
@@ -70,6 +77,10 @@ tensor::Step make_step(const plan::StepPlan& plan, const ModelOptions& o, tensor
         {.start = row.start,
          .tokens = row.tokens,
          .pages = row.pages,
+         .window_start = row.window_start,
+         .window_pages = row.window_pages,
+         .state = row.state,
+         .saves = saves_of(row),
          .logits = row.draw           ? tensor::Wanted::kLast
                    : row.wants_logits ? wanted
                                       : tensor::Wanted::kNone,

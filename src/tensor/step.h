@@ -15,11 +15,21 @@ namespace tandem::tensor {
 /// Which tokens of a row need logits.
 enum class Wanted : uint8_t { kNone, kLast, kAll };
 
+/// Leaves the recurrent state after the row's first `tokens` tokens in a slot.
+struct StateSave {
+  uint32_t tokens = 0;
+  uint32_t slot = 0;
+};
+
 /// A run of new tokens of one request.
 struct StepRow {
   uint32_t start = 0;  // position of its first token
   std::vector<int32_t> tokens;
   std::vector<uint32_t> pages;  // covers positions [0, start + tokens.size())
+  uint32_t window_start = 0;  // of window_pages, which cover [window_start, start + tokens.size())
+  std::vector<uint32_t> window_pages = {};  // of layers that see a window
+  std::optional<uint32_t> state = {};       // slot of the recurrent state before tokens[0]
+  std::vector<StateSave> saves = {};        // in order; the last one at the row's end
   Wanted logits = Wanted::kNone;
   bool is_chunk = false;  // of the numeric class of prompts
 };
