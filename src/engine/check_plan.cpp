@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -21,6 +22,48 @@ Status check_place(const plan::Row& row, const RunnerInfo& info) {
                               row.pages.size(), info.page_tokens, end));
   for (const plan::PageId page : row.pages)
     if (page >= info.pages) return misfit(fmt::format("page {} of {}", page, info.pages));
+  return {};
+}
+
+Status check_window(const plan::Row& row, const RunnerInfo& info) {
+  if (info.window == 0) {
+    if (row.window_pages.empty() && row.window_start == 0) return {};
+    return misfit("no layer of this model sees a window");
+  }
+  const uint64_t end = uint64_t{row.start} + row.tokens.size();
+  const uint32_t first_seen = row.start + 1 - std::min(row.start + 1, info.window);
+  const uint64_t covered = row.window_start + row.window_pages.size() * uint64_t{info.page_tokens};
+  if (row.window_start % info.page_tokens != 0 || row.window_start > first_seen || covered < end)
+    return misfit(
+        fmt::format("request {} has window pages for positions {} to {} and sees {} to {}",
+                    row.request, row.window_start, covered, first_seen, end));
+  for (const plan::PageId page : row.window_pages)
+    if (page >= info.window_pages)
+      return misfit(fmt::format("window page {} of {}", page, info.window_pages));
+  return {};
+}
+
+Status check_states(const plan::Row& row, const RunnerInfo& info) {
+  if (info.state_slots == 0) {
+    if (row.saves.empty() && !row.state) return {};
+    return misfit("this model has no recurrent state");
+  }
+  if (row.state.has_value() != (row.start > 0))
+    return misfit(fmt::format("request {} begins at position {} {} a state", row.request, row.start,
+                              row.state ? "with" : "without"));
+  if (row.state && *row.state >= info.state_slots)
+    return misfit(fmt::format("slot {} of {}", *row.state, info.state_slots));
+  uint32_t before = 1;
+  for (const plan::StateSave& save : row.saves) {
+    if (save.slot >= info.state_slots)
+      return misfit(fmt::format("slot {} of {}", save.slot, info.state_slots));
+    if (save.tokens < before || save.tokens > row.tokens.size())
+      return misfit(fmt::format("request {} keeps its state after {} of {} tokens", row.request,
+                                save.tokens, row.tokens.size()));
+    before = save.tokens;
+  }
+  if (row.saves.empty() || row.saves.back().tokens != row.tokens.size())
+    return misfit(fmt::format("request {} does not keep the state at its end", row.request));
   return {};
 }
 
@@ -44,6 +87,10 @@ Status check_copies(const plan::StepPlan& plan, const RunnerInfo& info) {
   for (const plan::PageCopy& copy : plan.copies)
     if (copy.from >= info.pages || copy.to >= info.pages || copy.from == copy.to)
       return misfit(fmt::format("copy of page {} to {} of {}", copy.from, copy.to, info.pages));
+  for (const plan::PageCopy& copy : plan.window_copies)
+    if (copy.from >= info.window_pages || copy.to >= info.window_pages || copy.from == copy.to)
+      return misfit(
+          fmt::format("copy of window page {} to {} of {}", copy.from, copy.to, info.window_pages));
   return {};
 }
 
@@ -75,6 +122,8 @@ Status check_plan(const plan::StepPlan& plan,
     if (are_steps && !is_step) return misfit("a chunk row follows a step row");
     are_steps = is_step;
     if (Status fits = check_place(row, info); !fits) return fits;
+    if (Status fits = check_window(row, info); !fits) return fits;
+    if (Status fits = check_states(row, info); !fits) return fits;
     if (Status fits = check_output(row, info); !fits) return fits;
     if (Status fits = check_tokens(row, info, drew_last); !fits) return fits;
   }

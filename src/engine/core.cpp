@@ -12,6 +12,10 @@ schedule::SchedulerOptions sized(schedule::SchedulerOptions options, const Runne
   options.pages = info.pages;
   options.page_tokens = info.page_tokens;
   options.max_context = info.max_context;
+  options.window = info.window;
+  options.window_pages = info.window_pages;
+  options.state_slots = info.state_slots;
+  options.state_step = info.state_step;
   options.depth = info.depth;
   options.step_tokens = std::min(options.step_tokens, info.step_tokens);
   options.draws = info.draws;

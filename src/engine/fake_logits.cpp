@@ -31,12 +31,15 @@ std::vector<float> fake_logits(std::span<const plan::TokenId> history, uint32_t 
 }
 
 std::vector<float> fake_logits(std::span<const FakePosition> history, uint32_t vocab) {
-  uint64_t state = 0;
-  for (const FakePosition& at : history) {
+  return spread(fake_state(0, history), vocab);
+}
+
+uint64_t fake_state(uint64_t before, std::span<const FakePosition> positions) {
+  for (const FakePosition& at : positions) {
     const uint64_t is_step = at.numeric_class == plan::NumericClass::kStep ? 1ULL << 40 : 0;
-    state = absorb(state, static_cast<uint32_t>(at.token) | is_step);
+    before = absorb(before, static_cast<uint32_t>(at.token) | is_step);
   }
-  return spread(state, vocab);
+  return before;
 }
 
 }  // namespace tandem::engine

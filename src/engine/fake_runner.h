@@ -31,6 +31,9 @@ struct FakePosition {
 std::vector<float> fake_logits(std::span<const plan::TokenId> history, uint32_t vocab = 256);
 std::vector<float> fake_logits(std::span<const FakePosition> history, uint32_t vocab = 256);
 
+/// What these positions add to a recurrent state.
+uint64_t fake_state(uint64_t before, std::span<const FakePosition> positions);
+
 /// How a FakeRunner ends its process when it meets die_at_token.
 enum class FakeDeath { kAbort, kExit };
 
@@ -39,6 +42,10 @@ struct FakeOptions {
   uint32_t max_context = 4096;
   uint32_t page_tokens = 16;
   uint32_t pages = 1024;
+  uint32_t window = 0;  // as RunnerInfo says
+  uint32_t window_pages = 0;
+  uint32_t state_slots = 0;
+  uint32_t state_step = 0;
   uint32_t depth = 1;
   uint32_t step_tokens = plan::kStepTokens;
   bool draws = false;  // as a device that runs while the host goes on; wants a depth above 1
@@ -90,7 +97,19 @@ class FakeRunner final : public Runner {
     TimePoint ready;
   };
 
+  /// What a slot of recurrent state stands for: everything that was fed to it, in order.
+  struct State {
+    uint64_t absorbed = 0;
+    uint32_t position = 0;
+  };
+
   void run_row(plan::Row row, Issued& step);
+  void write(std::vector<Slot>& slots, plan::PageId page, uint32_t position, const plan::Row& row);
+  void copy_page(std::vector<Slot>& slots, const plan::PageCopy& copy) const;
+  void advance_state(const plan::Row& row);
+  bool sees_its_window(const plan::Row& row, std::span<const FakePosition> history) const;
+  bool has_its_state(const plan::Row& row, std::span<const FakePosition> history) const;
+  FakePosition read(const Slot& at, uint32_t position) const;
   std::vector<FakePosition> history_of(const plan::Row& row);
   plan::TokenId draw(const plan::Draw& draw, std::span<const FakePosition> history);
   void die_if_asked(const plan::StepPlan& plan) const;
@@ -99,7 +118,9 @@ class FakeRunner final : public Runner {
   Slot& slot(plan::PageId page, uint32_t offset);
 
   const FakeOptions options_;
-  std::vector<Slot> slots_;  // [pages, page_tokens]
+  std::vector<Slot> slots_;         // [pages, page_tokens]
+  std::vector<Slot> window_slots_;  // [window_pages, page_tokens]
+  std::vector<State> states_;       // [state_slots]
   std::deque<Issued> issued_;
   std::vector<float> logits_;                                      // of the last completed step
   std::vector<plan::TokenId> drawn_;                               // the same

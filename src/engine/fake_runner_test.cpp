@@ -78,6 +78,33 @@ TEST_CASE("fake runner: a copied page reads as the page did before later writes"
   CHECK(run(runner, original) == fake_logits(kHistory));
 }
 
+TEST_CASE("fake runner: a wrong window page or state changes the logits") {
+  const FakeOptions options{.page_tokens = 4,
+                            .pages = 8,
+                            .window = 5,
+                            .window_pages = 6,
+                            .state_slots = 4,
+                            .state_step = 4};
+  const auto logits = [&](std::vector<plan::PageId> window_pages, plan::SlotId state) {
+    FakeRunner runner(options);
+    StepPlan first = first_chunk();
+    first.rows[0].window_pages = {5, 4};
+    const auto count = static_cast<uint32_t>(first.rows[0].tokens.size());
+    first.rows[0].saves = {{.tokens = count - 1, .slot = 1}, {.tokens = count, .slot = 2}};
+    run(runner, first);
+    StepPlan second = second_chunk();
+    second.rows[0].window_pages = std::move(window_pages);
+    second.rows[0].state = state;
+    second.rows[0].saves = {
+        {.tokens = static_cast<uint32_t>(second.rows[0].tokens.size()), .slot = 2}};
+    return run(runner, second);
+  };
+  CHECK(logits({5, 4, 0}, 2) == fake_logits(kHistory));
+  CHECK(logits({5, 3, 0}, 2) != fake_logits(kHistory));
+  CHECK(logits({5, 4, 0}, 1) != fake_logits(kHistory));
+  CHECK(logits({5, 4, 0}, 3) != fake_logits(kHistory));
+}
+
 TEST_CASE("fake runner: numeric classes change the logits only when they matter") {
   for (const bool matter : {false, true}) {
     FakeRunner runner({.page_tokens = 4, .pages = 8, .classes_matter = matter});

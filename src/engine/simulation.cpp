@@ -74,6 +74,14 @@ Simulation::Simulation(const SimulationOptions& options)
                    .step_delay = std::chrono::microseconds(500),
                    .token_delay = std::chrono::microseconds(20),
                    .classes_matter = options.strict_classes};
+  if (options.windows) {
+    fake.window = pick(1, 40);
+    fake.window_pages = (fake.window + 80 + page_tokens) / page_tokens * pick(1, 3) + 4;
+  }
+  if (options.states) {
+    fake.state_slots = pick(2, 24);
+    fake.state_step = page_tokens * pick(1, 4);
+  }
   fake.pass_time = [this](Duration by) { clock_.advance(by); };
   fake.before_complete = [this](const plan::StepPlan&) -> Status {
     if (!options_.faults || pick(0, 149) != 0) return {};

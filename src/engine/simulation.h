@@ -20,7 +20,9 @@ struct SimulationOptions {
   uint32_t requests = 100;
   bool faults = false;
   bool strict_classes = false;
-  bool draws = false;  // the runner draws, two to four steps in flight
+  bool windows = false;  // the model has layers that see a window
+  bool states = false;   // and recurrent ones
+  bool draws = false;    // the runner draws, two to four steps in flight
 };
 
 /// Runs one world to its end. Empty when everything held, else what did not.

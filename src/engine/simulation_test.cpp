@@ -63,3 +63,30 @@ TEST_CASE("simulation: steps that ran ahead survive rank deaths, in strict class
     CHECK(totals.ahead > 5000);
   }
 }
+
+TEST_CASE("simulation: layers that see a window find what they see, whoever computed it") {
+  const Totals totals = run_worlds({.windows = true}, 5000, 120);
+  CHECK(totals.pauses > 100);
+  CHECK(totals.reused > 10000);
+}
+
+TEST_CASE("simulation: recurrent layers begin with the state of exactly what came before") {
+  const Totals totals = run_worlds({.states = true}, 6000, 120);
+  CHECK(totals.pauses > 100);
+  CHECK(totals.reused > 10000);
+}
+
+TEST_CASE(
+    "simulation: all kinds of layers in one model, rank deaths, classes, steps that ran ahead") {
+  for (const bool is_strict : {false, true})
+    for (const bool draws : {false, true}) {
+      const Totals totals = run_worlds({.faults = true,
+                                        .strict_classes = is_strict,
+                                        .windows = true,
+                                        .states = true,
+                                        .draws = draws},
+                                       7000, 80);
+      CHECK(totals.faults > 100);
+      CHECK(totals.reused > 1000);
+    }
+}

@@ -24,13 +24,15 @@ uint32_t common(std::span<const TokenId> a, std::span<const TokenId> b) {
 
 }  // namespace
 
-PrefixIndex::PrefixIndex(uint32_t pages, uint32_t page_tokens)
-    : page_tokens_(page_tokens),
-      pool_(pages),
-      nodes_(pages),
-      tokens_(size_t{pages} * page_tokens),
-      is_evictable_(pages) {
-  TANDEM_CHECK(page_tokens > 0 && pages < kRoot);
+PrefixIndex::PrefixIndex(Sizes sizes)
+    : page_tokens_(sizes.page_tokens),
+      pool_(sizes.pages),
+      windows_(sizes.window_pages, sizes.pages),
+      states_(sizes.state_slots, sizes.pages),
+      nodes_(sizes.pages),
+      tokens_(size_t{sizes.pages} * sizes.page_tokens),
+      is_evictable_(sizes.pages) {
+  TANDEM_CHECK(sizes.page_tokens > 0 && sizes.pages < kRoot);
 }
 
 Place PrefixIndex::root(std::string_view salt) {
@@ -67,15 +69,35 @@ PrefixIndex::Hit PrefixIndex::find(Place parent,
   return {.page = page, .pending = nodes_[page].ready >= plan};
 }
 
+std::optional<PageId> PrefixIndex::exactly(Place parent, std::span<const TokenId> tokens) const {
+  if (tokens.size() == page_tokens_) return find(parent, tokens, ~0ULL).page;
+  const auto ends_there = [&](PageId page, uint32_t) {
+    return nodes_[page].length == tokens.size();
+  };
+  const Partial found = closest(parent, tokens, ~0ULL, ends_there);
+  if (found.tokens < tokens.size()) return std::nullopt;
+  return found.page;
+}
+
 PrefixIndex::Partial PrefixIndex::longest(Place parent,
                                           std::span<const TokenId> tokens,
                                           uint64_t plan) const {
+  return closest(parent, tokens, plan, [this](PageId page, uint32_t shared) {
+    if (windows_.exist() && !windows_.of(page)) return false;
+    return !states_.exist() || (shared == nodes_[page].length && states_.of(page));
+  });
+}
+
+PrefixIndex::Partial PrefixIndex::closest(Place parent,
+                                          std::span<const TokenId> tokens,
+                                          uint64_t plan,
+                                          auto can_use) const {
   Partial best;
   uint32_t scanned = 0;
   for (PageId page = first_child(parent); page != kNone && scanned < kScan; ++scanned) {
     const Node& node = nodes_[page];
     const uint32_t shared = node.ready >= plan ? 0 : common(tokens_of(page), tokens);
-    if (shared > best.tokens) best = {.page = page, .tokens = shared};
+    if (shared > best.tokens && can_use(page, shared)) best = {.page = page, .tokens = shared};
     if (best.tokens == tokens.size()) break;
     page = node.next;
   }
@@ -90,7 +112,8 @@ bool PrefixIndex::insert(Place parent,
   TANDEM_CHECK(!tokens.empty() && tokens.size() <= page_tokens_ && nodes_[page].length == 0);
   const bool full = tokens.size() == page_tokens_;
   const uint64_t hash = hash_of(parent, tokens);
-  if (full ? full_.contains(hash) : longest(parent, tokens, ~0ULL).tokens == tokens.size()) {
+  const auto any = [](PageId, uint32_t) { return true; };
+  if (full ? full_.contains(hash) : closest(parent, tokens, ~0ULL, any).tokens == tokens.size()) {
     return false;
   }
   drop_parts(parent, tokens);
@@ -174,6 +197,8 @@ void PrefixIndex::erase(PageId page) {
   TANDEM_CHECK(is_leaf_cached(page));
   if (node.normal) --cached_normal_;
   pool_.drop(page);
+  windows_.detach(page);
+  states_.detach(page);
   update_evictable(page);
   if (node.length == page_tokens_) full_.erase(node.hash);
   if (node.next != kNone) nodes_[node.next].previous = node.previous;
@@ -202,6 +227,7 @@ uint32_t PrefixIndex::available(bool evict_normal) const {
 
 bool PrefixIndex::is_consistent() const {
   if (pool_.free() + pool_.cached() + pool_.referenced() != pool_.total()) return false;
+  if (!windows_.is_consistent() || !states_.is_consistent()) return false;
   uint32_t kept = 0, cached = 0, normal = 0, leaves = 0, linked = 0;
   const auto count_children = [&](Place place) {
     PageId previous = kNone;

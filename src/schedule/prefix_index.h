@@ -15,6 +15,7 @@
 #include "gen/request.h"
 #include "plan/step_plan.h"
 #include "schedule/page_pool.h"
+#include "schedule/side_slots.h"
 
 namespace tandem::schedule {
 
@@ -30,9 +31,19 @@ using Place = uint32_t;
 /// references stay until evicted: leaves first, least recently used first, and those that only low
 /// priority requests used before any others. A request that references a node references its
 /// ancestors, so every cached page can be evicted sooner or later. One thread.
+///
+/// Where a model has layers that see a window, or recurrent ones, a node may hold a window page and
+/// the state after its last token as well; they come and go by themselves.
 class PrefixIndex {
  public:
-  PrefixIndex(uint32_t pages, uint32_t page_tokens);
+  struct Sizes {
+    uint32_t pages = 0;
+    uint32_t page_tokens = 0;
+    uint32_t window_pages = 0;
+    uint32_t state_slots = 0;
+  };
+
+  explicit PrefixIndex(Sizes sizes);
 
   /// Where prefixes of this salt begin.
   Place root(std::string_view salt);
@@ -45,12 +56,17 @@ class PrefixIndex {
   /// The child of `parent` with exactly these tokens, a full page.
   Hit find(Place parent, std::span<const TokenId> tokens, uint64_t plan) const;
 
+  /// The child of `parent` with exactly these tokens, a full page or fewer.
+  std::optional<PageId> exactly(Place parent, std::span<const TokenId> tokens) const;
+
   struct Partial {
     PageId page = 0;
     uint32_t tokens = 0;  // 0: none
   };
 
-  /// The readable child of `parent` that shares most leading tokens.
+  /// The readable child of `parent` that shares most leading tokens, of those at which a sequence
+  /// can go on: which hold a window page and the state where the model has such, and of recurrent
+  /// state there is none inside a page.
   Partial longest(Place parent, std::span<const TokenId> tokens, uint64_t plan) const;
 
   /// Adds a page that the caller references, with 1 to page_tokens tokens. False, and nothing is
@@ -75,6 +91,10 @@ class PrefixIndex {
   uint32_t available(bool evict_normal) const;
 
   const PagePool& pool() const { return pool_; }
+  SideSlots& windows() { return windows_; }
+  SideSlots& states() { return states_; }
+  const SideSlots& windows() const { return windows_; }
+  const SideSlots& states() const { return states_; }
 
   /// Whether tree, pool and counts agree; for tests and the idle check. Linear in pages.
   bool is_consistent() const;
@@ -98,6 +118,7 @@ class PrefixIndex {
 
   using Order = std::tuple<bool, uint64_t, PageId>;  // what is evicted first comes first
 
+  Partial closest(Place parent, std::span<const TokenId> tokens, uint64_t plan, auto can_use) const;
   std::span<const TokenId> tokens_of(PageId page) const;
   PageId& first_child(Place place);
   PageId first_child(Place place) const;
@@ -110,6 +131,8 @@ class PrefixIndex {
 
   const uint32_t page_tokens_;
   PagePool pool_;
+  SideSlots windows_;
+  SideSlots states_;
   std::vector<Node> nodes_;      // by page
   std::vector<TokenId> tokens_;  // [pages, page_tokens]
   std::vector<PageId> roots_;    // first child of each root

@@ -91,7 +91,8 @@ struct Walker {
 
 class World {
  public:
-  explicit World(uint64_t seed) : random_(seed), pages_(pick(4, 24)), index_(pages_, kPage) {}
+  explicit World(uint64_t seed)
+      : random_(seed), pages_(pick(4, 24)), index_({.pages = pages_, .page_tokens = kPage}) {}
 
   void turn() {
     ++plan_;
@@ -246,7 +247,7 @@ TEST_CASE("prefix index: finds, keeps and evicts what a list of all prefixes wou
 }
 
 TEST_CASE("prefix index: salts share nothing") {
-  PrefixIndex index(4, 2);
+  PrefixIndex index({.pages = 4, .page_tokens = 2});
   const auto page = *index.allocate(true);
   const Ids tokens{1, 2};
   REQUIRE(index.insert(index.root("a"), tokens, page, 1, Priority::kNormal));
@@ -256,7 +257,7 @@ TEST_CASE("prefix index: salts share nothing") {
 }
 
 TEST_CASE("prefix index: a node of the plan being built is pending until the next one") {
-  PrefixIndex index(4, 2);
+  PrefixIndex index({.pages = 4, .page_tokens = 2});
   const auto page = *index.allocate(true);
   const Ids tokens{1, 2};
   REQUIRE(index.insert(index.root(""), tokens, page, 7, Priority::kNormal));

@@ -1,6 +1,7 @@
 #include "schedule/scheduler.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -11,8 +12,22 @@ Scheduler::Scheduler(SchedulerOptions options)
     : options_(options),
       max_length_(static_cast<uint32_t>(
           std::min(uint64_t{options.max_context}, uint64_t{options.pages} * options.page_tokens))),
-      index_(options.pages, options.page_tokens) {
+      index_({.pages = options.pages,
+              .page_tokens = options.page_tokens,
+              .window_pages = options.window == 0 ? 0 : options.window_pages,
+              .state_slots = options.state_slots}),
+      sides_(index_,
+             {.page_tokens = options.page_tokens,
+              .window = options.window,
+              .state_step = options.state_step,
+              .step_tokens = options.step_tokens,
+              .keeps_states = options.prefix_reuse,
+              .only_prompts = options.strict_classes}) {
   TANDEM_CHECK(options_.max_rows > 0 && options_.step_tokens > 0 && options_.depth > 0);
+  TANDEM_CHECK(sides_.window_need(max_length_) <= options_.window_pages || options_.window == 0);
+  TANDEM_CHECK(options_.state_slots == 0 ||
+               (options_.state_slots >= 2 && options_.state_step % options_.page_tokens == 0 &&
+                options_.state_step > 0));
 }
 
 Sequence& Scheduler::add(gen::Request request, TimePoint now) {
@@ -64,15 +79,22 @@ plan::StepPlan* Scheduler::next(TimePoint now) {
   TANDEM_CHECK(plan_.rows.empty(), "the last plan was not returned");
   ++plan_number_;
   chosen_.clear();
+  for (Sequence* sequence : running_) sides_.leave_behind(*sequence);
   const bool made_room = make_promised_room();
   choose_decode_rows();
   if (!made_room) admit(now);
   choose_prefill_rows();
-  for (const PageId page : pinned_) index_.release(page);
-  pinned_.clear();
+  end_choice();
   if (chosen_.empty()) return nullptr;
   build();
   return &plan_;
+}
+
+/// Nothing of this plan is chosen any more: what its rows only read may go to later ones.
+void Scheduler::end_choice() {
+  for (const PageId page : pinned_) index_.release(page);
+  pinned_.clear();
+  sides_.end_plan();
 }
 
 void Scheduler::build() {
@@ -80,39 +102,55 @@ void Scheduler::build() {
                         [](const Chosen& row) { return row.start < row.sequence->prompt; });
   planned_.clear();
   plan_.copies.clear();
-  for (const Chosen& at : chosen_) {
-    Sequence& sequence = *at.sequence;
-    const uint32_t end = at.start + at.count;
-    const bool is_chunk = at.start < sequence.prompt;
-    plan::Row row;
-    if (!spare_rows_.empty()) {
-      row = std::move(spare_rows_.back());
-      spare_rows_.pop_back();
-    }
-    row.request = sequence.request.id;
-    row.numeric_class = is_chunk ? plan::NumericClass::kChunk : plan::NumericClass::kStep;
-    row.start = at.start;
-    if (at.start < sequence.length()) {
-      const auto first = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(at.start);
-      row.tokens.assign(first, first + static_cast<std::ptrdiff_t>(at.count));
-    } else {
-      row.tokens.assign(1, plan::kDrawn);
-    }
-    row.pages.swap(sequence.pages);
-    row.wants_logits = at.samples && !sequence.draw;
-    row.draw = at.samples ? sequence.draw : std::nullopt;
-    plan_.rows.push_back(std::move(row));
-    if (at.copy) plan_.copies.push_back(*at.copy);
-    const bool is_decode = !is_chunk && at.count == 1;
-    planned_.push_back({.request = sequence.request.id,
-                        .serial = sequence.serial,
-                        .wants_logits = at.samples && !sequence.draw,
-                        .draws = at.samples && sequence.draw.has_value(),
-                        .starts = at.starts,
-                        .cached_tokens = at.reused,
-                        .prefilled = is_decode ? 0 : std::min(end, sequence.prompt)});
+  plan_.window_copies.clear();
+  for (Chosen& at : chosen_) {
+    if (at.before.copy) plan_.copies.push_back(*at.before.copy);
+    if (at.before.window_copy) plan_.window_copies.push_back(*at.before.window_copy);
+    add_row(at);
+    add_planned(at);
     computed_tokens_ += at.count;
   }
+}
+
+/// The row takes the page table itself; returned() puts it back.
+void Scheduler::add_row(Chosen& at) {
+  Sequence& sequence = *at.sequence;
+  plan::Row row;
+  if (!spare_rows_.empty()) {
+    row = std::move(spare_rows_.back());
+    spare_rows_.pop_back();
+  }
+  row.request = sequence.request.id;
+  row.numeric_class =
+      at.start < sequence.prompt ? plan::NumericClass::kChunk : plan::NumericClass::kStep;
+  row.start = at.start;
+  if (at.start < sequence.length()) {
+    const auto first = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(at.start);
+    row.tokens.assign(first, first + static_cast<std::ptrdiff_t>(at.count));
+  } else {
+    row.tokens.assign(1, plan::kDrawn);
+  }
+  row.pages.swap(sequence.pages);
+  row.window_start = sequence.window_first * options_.page_tokens;
+  row.window_pages = sequence.window_pages;
+  row.state = at.state;
+  row.saves.swap(at.saves);
+  if (sequence.state) row.saves.push_back({.tokens = at.count, .slot = *sequence.state});
+  row.wants_logits = at.samples && !sequence.draw;
+  row.draw = at.samples ? sequence.draw : std::nullopt;
+  plan_.rows.push_back(std::move(row));
+}
+
+void Scheduler::add_planned(const Chosen& at) {
+  const Sequence& sequence = *at.sequence;
+  const bool is_decode = at.start >= sequence.prompt && at.count == 1;
+  planned_.push_back({.request = sequence.request.id,
+                      .serial = sequence.serial,
+                      .wants_logits = at.samples && !sequence.draw,
+                      .draws = at.samples && sequence.draw.has_value(),
+                      .starts = at.starts,
+                      .cached_tokens = at.reused,
+                      .prefilled = is_decode ? 0 : std::min(at.start + at.count, sequence.prompt)});
 }
 
 void Scheduler::returned() {
@@ -132,6 +170,7 @@ SchedulerCounts Scheduler::counts() const {
           .pages_free = index_.pool().free(),
           .pages_cached = index_.pool().cached(),
           .pages_referenced = index_.pool().referenced(),
+          .states_cached = index_.states().pool().cached(),
           .pauses = pauses_,
           .reused_tokens = reused_tokens_,
           .computed_tokens = computed_tokens_};
@@ -140,16 +179,19 @@ SchedulerCounts Scheduler::counts() const {
 bool Scheduler::is_consistent() const {
   if (!index_.is_consistent()) return false;
   if (waiting_.size() + running_.size() != sequences_.size()) return false;
-  std::vector<bool> held(options_.pages);
+  std::set<PageId> pages, windows, states;
   for (const Sequence* sequence : running_) {
     if (!sequence->running || sequence->pages.size() != pages_for(sequence->computed)) return false;
-    for (const PageId page : sequence->pages) {
-      if (index_.pool().references(page) == 0) return false;
-      held[page] = true;
-    }
+    if (sequence->state.has_value() != index_.states().exist()) return false;
+    pages.insert(sequence->pages.begin(), sequence->pages.end());
+    windows.insert(sequence->window_pages.begin(), sequence->window_pages.end());
+    if (sequence->state) states.insert(*sequence->state);
+    if (sequence->restored) states.insert(*sequence->restored);
+    for (const Snapshot& snapshot : sequence->snapshots) states.insert(snapshot.slot);
   }
-  const auto count = std::count(held.begin(), held.end(), true);
-  return count == static_cast<std::ptrdiff_t>(index_.pool().referenced());
+  return pages.size() == index_.pool().referenced() &&
+         windows.size() == index_.windows().pool().referenced() &&
+         states.size() == index_.states().pool().referenced();
 }
 
 }  // namespace tandem::schedule

@@ -14,6 +14,7 @@
 #include "plan/step_plan.h"
 #include "schedule/prefix_index.h"
 #include "schedule/sequence.h"
+#include "schedule/sides.h"
 #include "schedule/waiting_list.h"
 
 namespace tandem::schedule {
@@ -23,6 +24,10 @@ struct SchedulerOptions {
   uint32_t pages = 0;
   uint32_t page_tokens = 0;
   uint32_t max_context = 0;
+  uint32_t window = 0;        // positions that layers with a window see; 0: there are none
+  uint32_t window_pages = 0;  // in those layers' pool
+  uint32_t state_slots = 0;   // of recurrent layers; 0: there are none
+  uint32_t state_step = 0;    // tokens between two states that are kept
   uint32_t depth = 1;
   bool draws = false;  // tokens of requests that plan::draw_of() allows are drawn on the device
 
@@ -55,6 +60,7 @@ struct SchedulerCounts {
   uint32_t pages_free = 0;
   uint32_t pages_cached = 0;
   uint32_t pages_referenced = 0;
+  uint32_t states_cached = 0;
   uint64_t pauses = 0;           // since construction
   uint64_t reused_tokens = 0;    // prompt tokens not computed again, since construction
   uint64_t computed_tokens = 0;  // positions planned, since construction
@@ -67,7 +73,13 @@ struct SchedulerCounts {
 /// limits that are known beforehand. Chunks of one prompt may be in flight together. When pages run
 /// short the youngest row is paused: its pages stay reusable until evicted, and it resumes by
 /// recomputing each position in its own numeric class. What two requests have in common is computed
-/// once, also when both are running. One thread.
+/// once, also when both are running.
+///
+/// Layers that see a window have pages of their own: a sequence keeps those that its next row sees,
+/// and reserves the most that it will need when it is admitted. Recurrent layers have a state of
+/// fixed size, in a slot for each running sequence; every state_step tokens, before the prompt's
+/// last page and at a sequence's end it is kept for others. A prefix is reusable up to the deepest
+/// node where every kind of layer has what it needs. One thread.
 class Scheduler {
  public:
   explicit Scheduler(SchedulerOptions options);
@@ -103,6 +115,11 @@ class Scheduler {
   bool is_consistent() const;
 
  private:
+  /// What a row needs before it runs.
+  struct Before {
+    std::optional<plan::PageCopy> copy;
+    std::optional<plan::PageCopy> window_copy;
+  };
   struct Chosen {
     Sequence* sequence = nullptr;
     uint32_t start = 0;
@@ -110,7 +127,9 @@ class Scheduler {
     bool starts = false;
     bool samples = false;
     uint32_t reused = 0;  // prompt tokens reused before its first row
-    std::optional<plan::PageCopy> copy;
+    Before before;
+    std::optional<SlotId> state;         // before the row
+    std::vector<plan::StateSave> saves;  // for others
   };
 
   void admit(TimePoint now);
@@ -123,8 +142,15 @@ class Scheduler {
   uint32_t chunk_end(const Sequence& sequence, uint32_t quota, bool at_least_a_page) const;
 
   enum class Adoption { kDone, kPending };
+  /// Full pages of the index that go on where a sequence's own end.
+  struct Path {
+    std::vector<PageId> pages;
+    bool is_pending = false;  // another row of this step computes the next one
+  };
+  Path follow(const Sequence& sequence) const;
+  void take(Sequence& sequence, std::span<const PageId> path);
   Adoption adopt(Sequence& sequence);
-  std::optional<plan::PageCopy> adopt_part(Sequence& sequence);
+  Before adopt_part(Sequence& sequence);
   bool reusable(const Sequence& sequence, uint32_t end) const;
 
   bool may_evict_normal(const Sequence& sequence) const;
@@ -133,21 +159,33 @@ class Scheduler {
   bool make_promised_room();
   bool is_youngest(const Sequence& sequence) const { return running_.back() == &sequence; }
   Chosen& row_of(const Sequence& sequence);
-  void commit(Sequence& sequence, uint32_t count, std::optional<plan::PageCopy> copy);
+  void commit(Sequence& sequence, uint32_t count, Before before);
   void index_pages(Sequence& sequence);
   void pause(Sequence& sequence);
   void give_up_pages(Sequence& sequence, uint64_t ready);
+  std::optional<PageId> leave(Place parent,
+                              std::span<const TokenId> tokens,
+                              PageId page,
+                              uint64_t ready,
+                              gen::Priority priority);
+  size_t most_running() const;
   void attach(Sequence& sequence);
   void start_running(Sequence& sequence);
   void stop_running(Sequence& sequence);
+  void keep_states(Sequence& sequence, uint32_t from);
+  bool has_window_room(const Sequence& sequence) const;
   uint32_t reserved() const;
   uint32_t pages_for(uint32_t tokens) const;
   std::span<const TokenId> page_span(const Sequence& sequence, uint32_t page) const;
   void build();
+  void add_row(Chosen& chosen);
+  void add_planned(const Chosen& chosen);
+  void end_choice();
 
   const SchedulerOptions options_;
   const uint32_t max_length_;
   PrefixIndex index_;
+  Sides sides_;
   Clients clients_;
   WaitingList waiting_;
   std::unordered_map<gen::RequestId, std::unique_ptr<Sequence>> sequences_;

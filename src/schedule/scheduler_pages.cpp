@@ -27,44 +27,76 @@ bool Scheduler::reusable(const Sequence& sequence, uint32_t end) const {
   return end < sequence.length() && (!options_.strict_classes || end <= sequence.prompt);
 }
 
-/// Takes full pages of the index as far as they go.
+Scheduler::Path Scheduler::follow(const Sequence& sequence) const {
+  const uint32_t size = options_.page_tokens;
+  Path path;
+  Place place = sequence.place;
+  for (uint32_t page = sequence.indexed; reusable(sequence, (page + 1) * size); ++page) {
+    const auto hit = index_.find(place, page_span(sequence, page), plan_number_);
+    path.is_pending = hit.pending;
+    if (!hit.page || hit.pending) break;
+    path.pages.push_back(*hit.page);
+    place = *hit.page;
+  }
+  return path;
+}
+
+/// The pages become the sequence's next ones.
+void Scheduler::take(Sequence& sequence, std::span<const PageId> path) {
+  for (const PageId page : path) {
+    index_.retain(page, sequence.priority());
+    sequence.pages.push_back(page);
+    sequence.place = page;
+  }
+  const auto count = static_cast<uint32_t>(path.size());
+  sequence.indexed += count;
+  sequence.computed += count * options_.page_tokens;
+  reused_tokens_ += count * options_.page_tokens;
+}
+
+/// Takes full pages of the index as far as every kind of layer can go on from there.
 Scheduler::Adoption Scheduler::adopt(Sequence& sequence) {
   const uint32_t size = options_.page_tokens;
   if (!sequence.attached || sequence.computed % size != 0) return Adoption::kDone;
-  while (reusable(sequence, sequence.computed + size)) {
-    const auto hit =
-        index_.find(sequence.place, page_span(sequence, sequence.indexed), plan_number_);
-    if (!hit.page) break;
-    if (hit.pending) return Adoption::kPending;
-    index_.retain(*hit.page, sequence.priority());
-    sequence.pages.push_back(*hit.page);
-    sequence.place = *hit.page;
-    ++sequence.indexed;
-    sequence.computed += size;
-    reused_tokens_ += size;
+  const Path found = follow(sequence);
+  std::span<const PageId> path(found.pages);
+  while (!path.empty() && !sides_.can_go_on(sequence, path)) path = path.first(path.size() - 1);
+  if (!path.empty()) {
+    const auto pages = sequence.indexed + static_cast<uint32_t>(path.size());
+    sides_.take_windows(sequence, path, pages * size);
+    sides_.restore(sequence, path.back());
+    take(sequence, path);
   }
-  return Adoption::kDone;
+  return found.is_pending ? Adoption::kPending : Adoption::kDone;
 }
 
-/// Takes the leading tokens of a page whose later tokens differ, by a copy of it.
-std::optional<plan::PageCopy> Scheduler::adopt_part(Sequence& sequence) {
+/// Takes the leading tokens of a page whose later tokens differ, by a copy of it, and the full
+/// pages before it.
+Scheduler::Before Scheduler::adopt_part(Sequence& sequence) {
   const uint32_t size = options_.page_tokens;
   if (!sequence.attached || options_.strict_classes || sequence.computed % size != 0) return {};
-  const uint32_t most = std::min(size, sequence.remaining()) - 1;
-  const auto wanted = std::span<const TokenId>(sequence.tokens).subspan(sequence.computed, most);
-  const auto part = index_.longest(sequence.place, wanted, plan_number_);
-  if (part.tokens == 0) return {};
-  index_.retain(part.page, sequence.priority());
+  const std::vector<PageId> path = follow(sequence).pages;
+  const auto begin = sequence.computed + static_cast<uint32_t>(path.size()) * size;
+  const uint32_t most = std::min(size, sequence.length() - begin) - 1;
+  const auto wanted = std::span<const TokenId>(sequence.tokens).subspan(begin, most);
+  const Place parent = path.empty() ? sequence.place : path.back();
+  const auto part = index_.longest(parent, wanted, plan_number_);
+  if (part.tokens == 0 || !sides_.sees_window(sequence, path, begin + part.tokens)) return {};
+  index_.retain(part.page, sequence.priority());  // and with it all that lies above
   const auto page = index_.allocate(may_evict_normal(sequence));
   if (!page) {
     index_.release(part.page);
     return {};
   }
   pinned_.push_back(part.page);
+  sides_.take_windows(sequence, path, begin + part.tokens);
+  take(sequence, path);
+  sides_.restore(sequence, part.page);
+  const auto window_copy = sides_.copy_window(sequence, part.page);
   sequence.pages.push_back(*page);
   sequence.computed += part.tokens;
   reused_tokens_ += part.tokens;
-  return plan::PageCopy{.from = part.page, .to = *page};
+  return {.copy = plan::PageCopy{.from = part.page, .to = *page}, .window_copy = window_copy};
 }
 
 /// Makes the full pages computed so far reusable. Stops for good where another request's page holds
@@ -81,6 +113,7 @@ void Scheduler::index_pages(Sequence& sequence) {
     if (!sequence.attached) return;
     sequence.place = page;
     ++sequence.indexed;
+    sides_.offer(sequence, page, sequence.indexed * size);
   }
 }
 
@@ -140,25 +173,32 @@ void Scheduler::give_up_pages(Sequence& sequence, uint64_t ready) {
   const uint32_t end =
       options_.strict_classes ? std::min(sequence.computed, sequence.prompt) : sequence.shareable();
   Place place = sequence.place;
-  uint32_t page = sequence.indexed;
-  bool whole = options_.prefix_reuse;
-  for (; whole && (page + 1) * size <= end; ++page) {
-    const auto tokens = page_span(sequence, page);
-    if (index_.insert(place, tokens, sequence.pages[page], ready, sequence.priority())) {
-      place = sequence.pages[page];
-    } else if (const auto hit = index_.find(place, tokens, ~uint64_t{0}); hit.page) {
-      index_.touch(*hit.page, sequence.priority());
-      place = *hit.page;
-    } else {
-      whole = false;
-    }
+  uint32_t left = sequence.indexed * size;  // positions that nodes hold
+  for (uint32_t page = sequence.indexed; options_.prefix_reuse && left < end; ++page) {
+    const uint32_t count = std::min(size, end - left);
+    if (count < size && options_.strict_classes) break;
+    const auto tokens = std::span<const TokenId>(sequence.tokens).subspan(left, count);
+    const auto node = leave(place, tokens, sequence.pages[page], ready, sequence.priority());
+    if (!node) break;
+    place = *node;
+    left += count;
+    sides_.offer(sequence, place, left);
   }
-  if (whole && !options_.strict_classes && page * size < end) {
-    const std::span<const TokenId> tokens(sequence.tokens);
-    index_.insert(place, tokens.subspan(page * size, end - page * size), sequence.pages[page],
-                  ready, sequence.priority());
-  }
+  if (left > 0 && left == sequence.computed) sides_.offer_end(sequence, place);
+  sides_.drop(sequence);
   for (; !sequence.pages.empty(); sequence.pages.pop_back()) index_.release(sequence.pages.back());
+}
+
+/// The node that holds these tokens: the page, or the one that others computed.
+std::optional<PageId> Scheduler::leave(Place parent,
+                                       std::span<const TokenId> tokens,
+                                       PageId page,
+                                       uint64_t ready,
+                                       gen::Priority priority) {
+  if (index_.insert(parent, tokens, page, ready, priority)) return page;
+  const auto there = index_.exactly(parent, tokens);
+  if (there) index_.touch(*there, priority);
+  return there;
 }
 
 }  // namespace tandem::schedule

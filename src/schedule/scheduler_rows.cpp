@@ -12,12 +12,18 @@ bool is_low(const Sequence& sequence) { return sequence.priority() == gen::Prior
 }  // namespace
 
 void Scheduler::admit(TimePoint now) {
-  while (running_.size() < options_.max_rows) {
+  while (running_.size() < most_running()) {
     Sequence* sequence = waiting_.next(clients_, now, options_.low_priority_patience);
     if (sequence == nullptr || !try_admit(*sequence)) return;
     waiting_.remove(*sequence);
     start_running(*sequence);
   }
+}
+
+/// Each may hold two states at once: its own, and a prefix's.
+size_t Scheduler::most_running() const {
+  const uint32_t states = options_.state_slots == 0 ? options_.max_rows : options_.state_slots / 2;
+  return std::min(options_.max_rows, states);
 }
 
 /// Takes what can be reused and reserves the rest, or changes nothing.
@@ -28,6 +34,7 @@ bool Scheduler::try_admit(Sequence& sequence) {
   };
   const uint32_t room_before = room();
   if (!running_.empty() && sequence.blocked_need > room_before) return false;
+  if (!has_window_room(sequence) || !sides_.begin(sequence)) return false;
   attach(sequence);
   adopt(sequence);
   const uint32_t most = sequence.length() + options_.admit_answer_tokens;
@@ -38,9 +45,17 @@ bool Scheduler::try_admit(Sequence& sequence) {
   if (need <= room_after) return true;
   sequence.blocked_need = need + (room_before - std::min(room_before, room_after));
   reused_tokens_ -= sequence.computed;
+  sides_.drop(sequence);
   for (; !sequence.pages.empty(); sequence.pages.pop_back()) index_.release(sequence.pages.back());
   sequence.computed = 0;
   return false;
+}
+
+/// Of every running sequence the most that it will hold is kept free, so that none runs short.
+bool Scheduler::has_window_room(const Sequence& sequence) const {
+  uint64_t need = sides_.window_need(sequence.limit);
+  for (const Sequence* at : running_) need += sides_.window_need(at->limit);
+  return need <= options_.window_pages;
 }
 
 uint32_t Scheduler::reserved() const {
@@ -159,9 +174,9 @@ uint32_t Scheduler::choose_chunk(Sequence& sequence, uint32_t quota, bool at_lea
   }
   uint32_t end = chunk_end(sequence, quota, at_least_a_page);
   if (end == sequence.computed) return 0;
-  std::optional<plan::PageCopy> copy;
-  if (sequence.fresh) copy = adopt_part(sequence);
-  if (copy) end = chunk_end(sequence, quota, true);
+  Before before;
+  if (sequence.fresh) before = adopt_part(sequence);
+  if (before.copy) end = chunk_end(sequence, quota, true);
   while (sequence.pages.size() < pages_for(end) && ensure_page(sequence)) {
   }
   const auto covered = static_cast<uint32_t>(sequence.pages.size()) * options_.page_tokens;
@@ -171,7 +186,7 @@ uint32_t Scheduler::choose_chunk(Sequence& sequence, uint32_t quota, bool at_lea
     return 0;
   }
   const uint32_t count = end - sequence.computed;
-  commit(sequence, count, copy);
+  commit(sequence, count, before);
   return count;
 }
 
@@ -180,7 +195,8 @@ Scheduler::Chosen& Scheduler::row_of(const Sequence& sequence) {
                        [&](const Chosen& at) { return at.sequence == &sequence; });
 }
 
-void Scheduler::commit(Sequence& sequence, uint32_t count, std::optional<plan::PageCopy> copy) {
+void Scheduler::commit(Sequence& sequence, uint32_t count, Before before) {
+  const uint32_t from = sequence.computed;
   if (sequence.planned_in == plan_number_) {
     row_of(sequence).count += count;
   } else {
@@ -190,9 +206,13 @@ void Scheduler::commit(Sequence& sequence, uint32_t count, std::optional<plan::P
                        .starts = !sequence.started,
                        .samples = false,
                        .reused = std::min(sequence.computed, sequence.prompt),
-                       .copy = copy});
+                       .before = before,
+                       .state = sides_.state_before(sequence),
+                       .saves = {}});
   }
   sequence.computed += count;
+  sides_.cover(sequence, sequence.computed);
+  keep_states(sequence, from);
   sequence.planned_in = plan_number_;
   sequence.started = true;
   sequence.fresh = false;
@@ -202,6 +222,14 @@ void Scheduler::commit(Sequence& sequence, uint32_t count, std::optional<plan::P
     sequence.awaits_token = !sequence.draw;
   }
   index_pages(sequence);
+}
+
+void Scheduler::keep_states(Sequence& sequence, uint32_t from) {
+  Chosen& row = row_of(sequence);
+  for (plan::StateSave save : sides_.keep_states(sequence, from)) {
+    save.tokens += from - row.start;
+    row.saves.push_back(save);
+  }
 }
 
 }  // namespace tandem::schedule

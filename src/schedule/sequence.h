@@ -12,6 +12,14 @@
 
 namespace tandem::schedule {
 
+using plan::SlotId;
+
+/// The recurrent state after so many positions.
+struct Snapshot {
+  uint32_t position = 0;
+  SlotId slot = 0;
+};
+
 /// Owned by the scheduler; the engine reads it and appends tokens.
 struct Sequence {
   gen::Request request;  // prompt and emitted are moved into tokens
@@ -31,13 +39,18 @@ struct Sequence {
   bool awaits_token = false;  // no further row before all its tokens are known
   uint64_t order = 0;         // of admission; 0 before. Kept over pauses
 
-  uint32_t computed = 0;      // positions whose keys and values are there or in flight
-  std::vector<PageId> pages;  // page table of those positions, empty unless running
-  uint32_t target_pages = 0;  // reserved at admission
-  Place place = 0;            // deepest of its pages in the index
-  uint32_t indexed = 0;       // leading pages that are in the index
-  bool fresh = false;         // no row since it was last admitted
-  bool attached = false;      // further full pages may be added below place
+  uint32_t computed = 0;             // positions whose keys and values are there or in flight
+  std::vector<PageId> pages;         // page table of those positions, empty unless running
+  uint32_t target_pages = 0;         // reserved at admission
+  uint32_t window_first = 0;         // the page that window_pages begins with
+  std::vector<PageId> window_pages;  // of layers that see a window: what rows still see
+  std::optional<SlotId> state;       // its own recurrent state, after `computed` positions
+  std::optional<SlotId> restored;    // or a prefix's, which its next row begins with
+  std::vector<Snapshot> snapshots;   // states that are no node's yet
+  Place place = 0;                   // deepest of its pages in the index
+  uint32_t indexed = 0;              // leading pages that are in the index
+  bool fresh = false;                // no row since it was last admitted
+  bool attached = false;             // further full pages may be added below place
 
   uint32_t blocked_need = 0;  // pages it lacked when last refused admission
   uint64_t planned_in = 0;    // the last plan with a row of it
