@@ -2,6 +2,7 @@
 #include "kernels/kv_write.h"
 #include "kernels/rope.h"
 #include "tensor/attention_paths.h"
+#include "tensor/state_pool.h"
 
 namespace tandem::tensor {
 namespace {
@@ -16,6 +17,7 @@ struct BoundAttention {
   const Step& step;
   std::shared_ptr<kernels::WorkerPool> workers;
   uint32_t page_tokens;
+  PageGroup group;
   kernels::ScalarType kv_type;
   float* q;
   float* k;
@@ -61,7 +63,7 @@ struct BoundAttention {
                                  .kv_heads = shape.kv_heads,
                                  .head_dim = shape.head_dim,
                                  .page_tokens = page_tokens,
-                                 .slots = step.slots().data(),
+                                 .slots = step.slots(group).data(),
                                  .kv_type = kv_type,
                                  .k_pool = k_pool,
                                  .v_pool = v_pool,
@@ -80,17 +82,11 @@ struct BoundAttention {
                                   .kv_heads = shape.kv_heads,
                                   .head_dim = shape.head_dim,
                                   .kv_head_of = shape.kv_of_head.data(),
-                                  .rows = step.spans(),
+                                  .rows = step.spans(group),
                                   .scale = shape.scale,
                                   .window = shape.window});
   }
 };
-
-/// The evaluator runs nodes in their place, so the order after one is the order before it.
-void pass_order(array& out, const array& before) {
-  if (!out.data_shared_ptr()) return out.copy_shared_buffer(before);
-  *out.data<uint32_t>() = 0;
-}
 
 }  // namespace
 
@@ -99,9 +95,9 @@ array attend_fast(Pool& pool,
                   const AttentionShape& shape,
                   const Step& step,
                   const Context& context) {
-  const auto bind = [&shape, &step, workers = context.workers,
-                     page_tokens = pool.shape.page_tokens](const std::vector<array>& in,
-                                                           std::vector<array>& out) -> CpuCall {
+  const auto bind = [&shape, &step, workers = context.workers, page_tokens = pool.shape.page_tokens,
+                     group = pool.group](const std::vector<array>& in,
+                                         std::vector<array>& out) -> CpuCall {
     allocate(out[0]);
     pass_order(out[1], in[5]);
     const bool is_half = in[3].dtype() == mx::float16;
@@ -110,6 +106,7 @@ array attend_fast(Pool& pool,
         .step = step,
         .workers = workers,
         .page_tokens = page_tokens,
+        .group = group,
         .kv_type = is_half ? kernels::ScalarType::kF16 : kernels::ScalarType::kF32,
         .q = floats_of(in[0]),
         .k = floats_of(in[1]),

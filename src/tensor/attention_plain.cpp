@@ -43,6 +43,7 @@ struct Span {
   uint32_t to = 0;
 
   uint32_t size() const { return to - from; }
+  Span operator-(uint32_t first) const { return {.from = from - first, .to = to - first}; }
 };
 
 /// The positions that some token of the row sees.
@@ -51,7 +52,8 @@ Span seen_by(const StepRow& row, uint32_t window) {
           .to = static_cast<uint32_t>(row.start + row.tokens.size())};
 }
 
-/// These positions of the row with these pages: [1, heads or kv_heads, size, head_dim].
+/// These positions, counted from the first one of these pages:
+/// [1, heads or kv_heads, size, head_dim].
 array gather_row(const array& content, const array& pages, Span span, const AttentionShape& shape) {
   const auto page_tokens = static_cast<uint32_t>(content.shape(1));
   const auto first_page = static_cast<int>(span.from / page_tokens);
@@ -81,8 +83,9 @@ array attend_row(const Pool& pool,
                  const StepRow& row,
                  const AttentionShape& shape) {
   const Span span = seen_by(row, shape.window);
-  const array k = gather_row(pool.keys, pages, span, shape);
-  const array v = gather_row(pool.values, pages, span, shape);
+  const Span listed = span - first_of(row, pool.group);
+  const array k = gather_row(pool.keys, pages, listed, shape);
+  const array v = gather_row(pool.values, pages, listed, shape);
   const array queries = mx::expand_dims(mx::transpose(q, {1, 0, 2}), 0);
   const bool is_single = row.tokens.size() == 1;
   const bool is_cut = shape.window != 0 && span.size() > shape.window;
@@ -113,13 +116,13 @@ array attend_plain(Pool& pool,
     keys = rotate(keys, *shape.rope, step);
   }
   write(pool, mx::reshape(keys, x.k.shape()), x.v, step);
-  const array pages = ordered(step.page_array(), pool.order);
+  const array pages = ordered(step.page_array(pool.group), pool.order);
   queries = mx::astype(queries, pool.keys.dtype());
   std::vector<array> parts;
   int at = 0, page = 0;
   for (const StepRow& row : step.rows()) {
     const int end = at + static_cast<int>(row.tokens.size());
-    const int last_page = page + static_cast<int>(row.pages.size());
+    const int last_page = page + static_cast<int>(pages_of(row, pool.group).size());
     const array part = mx::slice(queries, {at, 0, 0}, {end, queries.shape(1), dim});
     parts.push_back(attend_row(pool, mx::slice(pages, {page}, {last_page}), part, row, shape));
     at = end;

@@ -9,18 +9,6 @@ namespace {
 
 bool on_cpu() { return mx::default_device() == mx::Device::cpu; }
 
-array new_memory(const mx::Shape& shape, mx::Dtype dtype) {
-  if (!on_cpu()) {
-    array zeros = mx::zeros(shape, dtype);
-    mx::eval(zeros);
-    return zeros;
-  }
-  size_t bytes = mx::size_of(dtype);
-  for (const int n : shape) bytes *= static_cast<size_t>(n);
-  return array(mx::allocator::malloc(bytes), shape,
-               dtype);  // the system gives pages when they are touched
-}
-
 /// Where a CPU writer puts its rows. The nodes' inputs are const by convention only: nobody else
 /// owns a pool.
 std::byte* memory(const array& pool) { return const_cast<std::byte*>(pool.data<std::byte>()); }
@@ -41,7 +29,7 @@ array write_plain(const Pool& pool, const array& k, const array& v, const Step& 
   const array keys = mx::contiguous(mx::astype(k, pool.keys.dtype()));
   const array values = mx::contiguous(mx::astype(v, pool.values.dtype()));
   return cpu_op("PoolWrite", {1}, mx::uint32, {pool.keys, pool.values, keys, values, pool.order},
-                [slots = step.slots()](const auto& in, auto& out) {
+                [slots = step.slots(pool.group)](const auto& in, auto& out) {
                   write_rows(in[0], in[2], slots);
                   write_rows(in[1], in[3], slots);
                   put_order(out[0]);
@@ -49,6 +37,18 @@ array write_plain(const Pool& pool, const array& k, const array& v, const Step& 
 }
 
 }  // namespace
+
+array pool_memory(const mx::Shape& shape, mx::Dtype dtype) {
+  if (!on_cpu()) {
+    array zeros = mx::zeros(shape, dtype);
+    mx::eval(zeros);
+    return zeros;
+  }
+  size_t bytes = mx::size_of(dtype);
+  for (const int n : shape) bytes *= static_cast<size_t>(n);
+  return array(mx::allocator::malloc(bytes), shape,
+               dtype);  // the system gives pages when they are touched
+}
 
 Pool make_pool(const PoolShape& s, mx::Dtype dtype, Path path) {
   const int pages = static_cast<int>(s.pages), tokens = static_cast<int>(s.page_tokens),
@@ -59,12 +59,15 @@ Pool make_pool(const PoolShape& s, mx::Dtype dtype, Path path) {
   const mx::Shape values = is_fast ? mx::Shape{pages, heads, tokens, dim} : plain;
   array order = mx::zeros({1}, mx::uint32);
   mx::eval(order);
-  return {new_memory(keys, dtype), new_memory(values, dtype), order, s};
+  return {.keys = pool_memory(keys, dtype),
+          .values = pool_memory(values, dtype),
+          .order = order,
+          .shape = s};
 }
 
 void write(Pool& pool, const array& k, const array& v, const Step& step) {
-  pool.order =
-      on_cpu() ? write_plain(pool, k, v, step) : write_on_gpu(pool, k, v, step.slot_array());
+  pool.order = on_cpu() ? write_plain(pool, k, v, step)
+                        : write_on_gpu(pool, k, v, step.slot_array(pool.group));
 }
 
 void copy_pages(Pool& pool, std::span<const uint32_t> from, std::span<const uint32_t> to) {

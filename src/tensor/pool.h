@@ -31,7 +31,11 @@ struct Pool {
   array values;
   array order;  // [1] uint32: 0 after a write or a copy, anything after a read
   PoolShape shape;
+  PageGroup group = PageGroup::kAll;  // which pages of a row are pages of this pool
 };
+
+/// Memory of a pool on the device of the moment, owned for life; content is undefined.
+array pool_memory(const mx::Shape& shape, mx::Dtype dtype);
 
 /// Content is undefined: a position is written before it is read.
 Pool make_pool(const PoolShape& shape, mx::Dtype dtype, Path path = Path::kPlain);

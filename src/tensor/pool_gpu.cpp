@@ -58,6 +58,24 @@ constexpr const char* kMetalCopy = R"(
   if (i == 0) next[0] = 0;
 )";
 
+constexpr const char* kCudaStore = R"(
+  const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
+  const size_t part = size_t(PART);
+  if (i >= size_t(slots[0]) * part) return;
+  const size_t at = size_t(slots[1 + i / part]) * size_t(FLOATS) + size_t(OFFSET) + i % part;
+  const_cast<float*>(states)[at] = values[i];
+  if (i == 0) next[0] = 0;
+)";
+
+constexpr const char* kMetalStore = R"(
+  const size_t i = thread_position_in_grid.x;
+  const size_t part = size_t(PART);
+  if (i >= size_t(slots[0]) * part) return;
+  const size_t at = size_t(slots[1 + i / part]) * size_t(FLOATS) + size_t(OFFSET) + i % part;
+  ((device float*)states)[at] = values[i];
+  if (i == 0) next[0] = 0;
+)";
+
 /// MLX keeps compiled kernels on disk by their name alone, so the name tells the source.
 mx::fast::CustomKernelFunction make_kernel(std::string_view name,
                                            const std::vector<std::string>& inputs,
@@ -104,6 +122,15 @@ array copy_on_gpu(const Pool& pool, std::span<const uint32_t> from, std::span<co
   return run(kernel, {pool.keys, pool.values, list, pool.order},
              from.size() * static_cast<size_t>(width),
              {{"T", pool.keys.dtype()}, {"WIDTH", width}});
+}
+
+array store_on_gpu(const StatePool& pool, StatePart part, const array& values, const array& slots) {
+  static const auto kernel = make_kernel(
+      "tandem_state_store", {"states", "values", "slots", "order"}, kCudaStore, kMetalStore);
+  return run(kernel, {pool.states, values, slots, pool.order}, values.size(),
+             {{"PART", static_cast<int>(part.floats)},
+              {"OFFSET", static_cast<int>(part.offset)},
+              {"FLOATS", static_cast<int>(pool.floats())}});
 }
 
 }  // namespace tandem::tensor

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tensor/pool.h"
+#include "tensor/state_pool.h"
 
 namespace tandem::tensor {
 
@@ -11,5 +12,8 @@ array write_on_gpu(const Pool& pool, const array& k, const array& v, const array
 
 /// As copy_pages().
 array copy_on_gpu(const Pool& pool, std::span<const uint32_t> from, std::span<const uint32_t> to);
+
+/// As store_states(), of contiguous float32. `slots` is [1 + saves]: their number first.
+array store_on_gpu(const StatePool& pool, StatePart part, const array& values, const array& slots);
 
 }  // namespace tandem::tensor

@@ -5,29 +5,63 @@
 #include "tensor/host.h"
 
 namespace tandem::tensor {
+namespace {
+
+/// How many, then they themselves.
+array counted(const std::vector<uint32_t>& values) {
+  std::vector<uint32_t> content = {static_cast<uint32_t>(values.size())};
+  content.insert(content.end(), values.begin(), values.end());
+  return from_host(content);
+}
+
+}  // namespace
 
 Step::Step(std::vector<StepRow> rows, uint32_t page_tokens)
     : rows_(std::move(rows)), page_tokens_(page_tokens) {
   for (const StepRow& row : rows_) add_row(row);
 }
 
+const std::vector<uint32_t>& pages_of(const StepRow& row, PageGroup group) {
+  return group == PageGroup::kAll ? row.pages : row.window_pages;
+}
+
+uint32_t first_of(const StepRow& row, PageGroup group) {
+  return group == PageGroup::kAll ? 0 : row.window_start;
+}
+
 void Step::add_row(const StepRow& row) {
-  spans_.push_back({.first_token = ids_.size(),
-                    .count = row.tokens.size(),
-                    .start = row.start,
-                    .is_chunk = row.is_chunk,
-                    .pages = row.pages.data()});
+  add_pages(row, PageGroup::kAll);
+  if (!row.window_pages.empty()) add_pages(row, PageGroup::kWindow);
   for (uint32_t i = 0; i < row.tokens.size(); ++i) {
     const uint32_t position = row.start + i;
     ids_.push_back(static_cast<uint32_t>(row.tokens[i]));
     positions_.push_back(position);
-    slots_.push_back(row.pages[position / page_tokens_] * page_tokens_ + position % page_tokens_);
   }
   const size_t wanted = row.logits == Wanted::kAll    ? row.tokens.size()
                         : row.logits == Wanted::kLast ? 1
                                                       : 0;
   for (size_t i = ids_.size() - wanted; i < ids_.size(); ++i)
     outputs_.push_back(static_cast<uint32_t>(i));
+}
+
+/// Requires nothing of ids_ but the tokens of the rows before.
+void Step::add_pages(const StepRow& row, PageGroup group) {
+  Paging& to = paging(group);
+  const uint32_t* pages = pages_of(row, group).data();
+  if (const uint32_t missing = first_of(row, group) / page_tokens_; missing > 0) {
+    std::vector<uint32_t>& table = to.tables.emplace_back(missing, 0);
+    table.insert(table.end(), row.window_pages.begin(), row.window_pages.end());
+    pages = table.data();
+  }
+  to.spans.push_back({.first_token = ids_.size(),
+                      .count = row.tokens.size(),
+                      .start = row.start,
+                      .is_chunk = row.is_chunk,
+                      .pages = pages});
+  for (uint32_t i = 0; i < row.tokens.size(); ++i) {
+    const uint32_t position = row.start + i;
+    to.slots.push_back(pages[position / page_tokens_] * page_tokens_ + position % page_tokens_);
+  }
 }
 
 const RopeTable& Step::rope_table(const Rope& rope) const {
@@ -58,19 +92,41 @@ const std::pair<array, array>& Step::rope_arrays(const Rope& rope) const {
       .first->second;
 }
 
-const array& Step::slot_array() const {
-  if (slot_array_) return *slot_array_;
-  std::vector<uint32_t> content = {static_cast<uint32_t>(slots_.size())};
-  content.insert(content.end(), slots_.begin(), slots_.end());
-  return slot_array_.emplace(from_host(content));
+const array& Step::slot_array(PageGroup group) const {
+  const Paging& p = paging(group);
+  return p.slot_array ? *p.slot_array : p.slot_array.emplace(counted(p.slots));
 }
 
-const array& Step::page_array() const {
-  if (page_array_) return *page_array_;
+const array& Step::page_array(PageGroup group) const {
+  const Paging& p = paging(group);
+  if (p.page_array) return *p.page_array;
   std::vector<uint32_t> content;
   for (const StepRow& row : rows_)
-    content.insert(content.end(), row.pages.begin(), row.pages.end());
-  return page_array_.emplace(from_host(content));
+    content.insert(content.end(), pages_of(row, group).begin(), pages_of(row, group).end());
+  return p.page_array.emplace(from_host(content));
+}
+
+const array& Step::state_array() const {
+  if (state_array_) return *state_array_;
+  std::vector<uint32_t> slots;
+  for (const StepRow& row : rows_) slots.push_back(row.state.value_or(0));
+  return state_array_.emplace(from_host(slots));
+}
+
+const array& Step::has_state_array() const {
+  if (has_state_array_) return *has_state_array_;
+  std::vector<uint8_t> has;
+  for (const StepRow& row : rows_) has.push_back(row.state.has_value());
+  return has_state_array_.emplace(
+      from_host(has.data(), {static_cast<int>(has.size()), 1}, mx::bool_));
+}
+
+const array& Step::save_array() const {
+  if (save_array_) return *save_array_;
+  std::vector<uint32_t> slots;
+  for (const StepRow& row : rows_)
+    for (const StateSave& save : row.saves) slots.push_back(save.slot);
+  return save_array_.emplace(counted(slots));
 }
 
 }  // namespace tandem::tensor
