@@ -1,31 +1,79 @@
 #include "kv/cache.h"
 
 namespace tandem::kv {
+namespace {
 
-Cache::Cache(uint32_t layers, tensor::PoolShape shape, tensor::Context context)
-    : shape_(shape), context_(std::move(context)) {
-  if (shape.kv_heads == 0) return;
-  for (uint32_t i = 0; i < layers; ++i)
-    layers_.emplace_back(tensor::make_pool(shape, context_.pool_dtype(), context_.path));
+using tensor::PageGroup;
+
+tensor::array fresh_order() {
+  tensor::array order = tensor::mx::zeros({1}, tensor::mx::uint32);
+  order.eval();
+  return order;
 }
 
-void Cache::copy(std::span<const uint32_t> from, std::span<const uint32_t> to) {
-  if (from.empty()) return;
-  for (Layer& layer : layers_) tensor::copy_pages(layer.pool(), from, to);
+}  // namespace
+
+Layer::Layer(const LayerShape& shape, const CacheShape& room, const tensor::Context& context) {
+  if (shape.kv_heads > 0) {
+    pool_ =
+        tensor::make_pool({.pages = shape.group == PageGroup::kAll ? room.pages : room.window_pages,
+                           .page_tokens = room.page_tokens,
+                           .kv_heads = shape.kv_heads,
+                           .head_dim = shape.head_dim},
+                          context.pool_dtype(), context.path);
+    pool_->group = shape.group;
+  }
+  if (shape.state_floats > 0)
+    states_ = tensor::make_state_pool(room.state_slots, shape.state_floats);
+}
+
+void Layer::copy(PageGroup group, std::span<const uint32_t> from, std::span<const uint32_t> to) {
+  if (!pool_ || pool_->group != group || from.empty()) return;
+  tensor::copy_pages(*pool_, from, to);
+}
+
+void Layer::forget_pending() {
+  if (pool_) pool_->order = fresh_order();
+  if (states_) states_->order = fresh_order();
+}
+
+void Layer::add_orders(std::vector<tensor::array>& to) const {
+  if (pool_) to.push_back(pool_->order);
+  if (states_) to.push_back(states_->order);
+}
+
+uint64_t Layer::bytes() const {
+  return (pool_ ? pool_->keys.nbytes() + pool_->values.nbytes() : 0) +
+         (states_ ? states_->states.nbytes() : 0);
+}
+
+Cache::Cache(const std::vector<LayerShape>& layers,
+             const CacheShape& room,
+             const tensor::Context& context) {
+  for (const LayerShape& shape : layers) layers_.emplace_back(shape, room, context);
+}
+
+void Cache::copy(const Copies& copies) {
+  for (Layer& layer : layers_) {
+    layer.copy(PageGroup::kAll, copies.all.from, copies.all.to);
+    layer.copy(PageGroup::kWindow, copies.window.from, copies.window.to);
+  }
 }
 
 void Cache::forget_pending() {
-  for (Layer& layer : layers_) {
-    tensor::array fresh = tensor::mx::zeros({1}, tensor::mx::uint32);
-    fresh.eval();
-    layer.pool().order = fresh;
-  }
+  for (Layer& layer : layers_) layer.forget_pending();
 }
 
 std::vector<tensor::array> Cache::orders() const {
   std::vector<tensor::array> out;
-  for (const Layer& layer : layers_) out.push_back(const_cast<Layer&>(layer).pool().order);
+  for (const Layer& layer : layers_) layer.add_orders(out);
   return out;
+}
+
+uint64_t Cache::bytes() const {
+  uint64_t sum = 0;
+  for (const Layer& layer : layers_) sum += layer.bytes();
+  return sum;
 }
 
 }  // namespace tandem::kv

@@ -1,46 +1,94 @@
-// The device cache of one rank: a pool of pages for each of its layers.
+// The device cache of one rank: what each of its layers keeps of rows that go on.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "tensor/attention.h"
+#include "tensor/state_pool.h"
 
 namespace tandem::kv {
 
-/// One layer's keys and values.
+/// What a layer keeps on this rank.
+struct LayerShape {
+  tensor::PageGroup group = tensor::PageGroup::kAll;  // of its pages
+  uint32_t kv_heads = 0;                              // 0: no keys and values
+  uint32_t head_dim = 0;
+  uint32_t state_floats = 0;  // of its recurrent state; 0: none
+
+  /// Bytes of keys and values of one page.
+  uint64_t page_bytes(uint32_t page_tokens, uint32_t element_bytes) const {
+    return uint64_t{2} * page_tokens * kv_heads * head_dim * element_bytes;
+  }
+  uint64_t slot_bytes() const { return uint64_t{state_floats} * sizeof(float); }
+};
+
+/// How much there is room for.
+struct CacheShape {
+  uint32_t page_tokens = 0;
+  uint32_t pages = 0;         // of layers that keep all positions
+  uint32_t window_pages = 0;  // of layers that keep a window of them
+  uint32_t state_slots = 0;   // of layers with recurrent state
+};
+
+/// One layer's keys and values, or its recurrent state, or neither on a rank without a share.
 class Layer {
  public:
-  explicit Layer(tensor::Pool pool) : pool_(std::move(pool)) {}
+  Layer(const LayerShape& shape, const CacheShape& room, const tensor::Context& context);
+
+  bool is_empty() const { return !pool_ && !states_; }
 
   /// Stores k and v of the step's tokens and returns what their queries attend to: see
-  /// tensor::attend().
+  /// tensor::attend(). Requires keys and values.
   tensor::array attend(const tensor::QueryKeyValue& x,
                        const tensor::AttentionShape& shape,
                        const tensor::Step& step,
                        const tensor::Context& context) {
-    return tensor::attend(pool_, x, shape, step, context);
+    return tensor::attend(*pool_, x, shape, step, context);
   }
 
-  tensor::Pool& pool() { return pool_; }
+  /// Requires recurrent state.
+  tensor::StatePool& states() { return *states_; }
+
+  /// Requires keys and values of this group's pages, or does nothing.
+  void copy(tensor::PageGroup group, std::span<const uint32_t> from, std::span<const uint32_t> to);
+  void forget_pending();
+  void add_orders(std::vector<tensor::array>& to) const;
+  uint64_t bytes() const;
 
  private:
-  tensor::Pool pool_;
+  std::optional<tensor::Pool> pool_;
+  std::optional<tensor::StatePool> states_;
 };
 
-/// Allocated once; page ids mean the same in every layer and on every rank. Engine thread.
+/// Pages that are copied, and where to.
+struct PageCopies {
+  std::vector<uint32_t> from = {};
+  std::vector<uint32_t> to = {};
+};
+
+/// A step's copies.
+struct Copies {
+  PageCopies all = {};
+  PageCopies window = {};
+
+  bool is_empty() const { return all.from.empty() && window.from.empty(); }
+};
+
+/// Allocated once; ids of pages and slots mean the same in every layer of a kind and on every rank.
+/// Engine thread.
 class Cache {
  public:
-  /// `layers` pools; a shape without KV heads (a rank without heads) gives an empty cache.
-  Cache(uint32_t layers, tensor::PoolShape shape, tensor::Context context);
+  Cache(const std::vector<LayerShape>& layers,
+        const CacheShape& room,
+        const tensor::Context& context);
 
-  /// Requires index below the number of layers, and KV heads.
+  /// Requires index below the number of layers.
   Layer& layer(uint32_t index) { return layers_[index]; }
-  bool is_empty() const { return layers_.empty(); }
-  const tensor::PoolShape& shape() const { return shape_; }
 
   /// Copies pages in every layer before anything later in the order reads or writes.
-  void copy(std::span<const uint32_t> from, std::span<const uint32_t> to);
+  void copy(const Copies& copies);
 
   /// After a step that failed: no array waits for its nodes any longer.
   void forget_pending();
@@ -48,16 +96,9 @@ class Cache {
   /// What a later evaluation must include for copies to have happened.
   std::vector<tensor::array> orders() const;
 
-  /// Bytes of one page in all layers.
-  static uint64_t page_bytes(uint32_t layers,
-                             const tensor::PoolShape& shape,
-                             tensor::mx::Dtype dtype) {
-    return layers * shape.page_bytes(dtype);
-  }
+  uint64_t bytes() const;
 
  private:
-  tensor::PoolShape shape_;
-  tensor::Context context_;
   std::vector<Layer> layers_;
 };
 

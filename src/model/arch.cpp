@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace tandem::model {
@@ -82,6 +83,29 @@ Result<Description> describe(const format::Checkpoint& checkpoint) {
   if (!checkpoint.config().contains("tie_word_embeddings"))
     config->has_tied_head = !checkpoint.has("lm_head.weight");
   return Description{*arch, *std::move(config)};
+}
+
+std::vector<kv::LayerShape> layer_shapes(const Description& model,
+                                         const topology::Part& part,
+                                         bool frees_windows) {
+  const Config& c = model.config;
+  std::vector<kv::LayerShape> out;
+  for (uint32_t i = part.layers.begin; i < part.layers.end; ++i) {
+    if (!c.is_recurrent.empty() && c.is_recurrent[i]) {
+      out.push_back({.state_floats = model.arch.state_floats(c, part)});
+      continue;
+    }
+    const bool has_window = !c.windows.empty() && c.windows[i] != 0;
+    out.push_back({.group = has_window && frees_windows ? tensor::PageGroup::kWindow
+                                                        : tensor::PageGroup::kAll,
+                   .kv_heads = part.kv_heads.size(),
+                   .head_dim = c.head_dim});
+  }
+  return out;
+}
+
+uint32_t widest_window(const Config& config) {
+  return config.windows.empty() ? 0 : *std::ranges::max_element(config.windows);
 }
 
 }  // namespace tandem::model

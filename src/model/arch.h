@@ -15,7 +15,7 @@ namespace tandem::model {
 class Layer {
  public:
   virtual ~Layer() = default;
-  /// [tokens, hidden] → the same. `kv` is null on a rank without KV heads.
+  /// [tokens, hidden] → the same. `kv` is null where the layer keeps nothing on this rank.
   virtual tensor::array operator()(const tensor::array& x,
                                    kv::Layer* kv,
                                    const tensor::Step& step) const = 0;
@@ -29,9 +29,13 @@ struct Arch {
   std::unique_ptr<Layer> (*make_layer)(const Config& config,
                                        const tensor::Weights& w,
                                        uint32_t index);
+  /// Floats of a recurrent layer's state on a rank with this part, 0 where it has no share; null
+  /// for families without such layers.
+  uint32_t (*state_floats)(const Config& config, const topology::Part& part) = nullptr;
 };
 
-/// An Arch whose layers are values of type L: L(config, weights, index), and L(x, kv, step).
+/// An Arch whose layers are values of type L: L(config, weights, index), and L(x, kv, step). Where
+/// some are recurrent (Config::is_recurrent), L::state_floats is Arch::state_floats.
 template <class L>
 Arch decoder(std::string_view model_type, Result<Config> (*decode)(const nlohmann::json&)) {
   struct Held final : Layer {
@@ -43,10 +47,13 @@ Arch decoder(std::string_view model_type, Result<Config> (*decode)(const nlohman
     }
     L layer;
   };
-  return {model_type, decode,
-          [](const Config& c, const tensor::Weights& w, uint32_t index) -> std::unique_ptr<Layer> {
-            return std::make_unique<Held>(c, w, index);
-          }};
+  Arch arch = {
+      model_type, decode,
+      [](const Config& c, const tensor::Weights& w, uint32_t index) -> std::unique_ptr<Layer> {
+        return std::make_unique<Held>(c, w, index);
+      }};
+  if constexpr (requires { &L::state_floats; }) arch.state_floats = &L::state_floats;
+  return arch;
 }
 
 /// All families, sorted by model_type.
@@ -65,5 +72,14 @@ struct Description {
 /// settled by the tensors. Errors as find_arch() and Arch::decode, and kCorrupt where the tensors
 /// are of another number of experts than num_experts.
 Result<Description> describe(const format::Checkpoint& checkpoint);
+
+/// What each layer of a rank's part keeps. `frees_windows`: layers that see a window have pages of
+/// their own, which are given back when the window has left them.
+std::vector<kv::LayerShape> layer_shapes(const Description& model,
+                                         const topology::Part& part,
+                                         bool frees_windows);
+
+/// Positions that the layer with the widest window sees; 0 where all see everything.
+uint32_t widest_window(const Config& config);
 
 }  // namespace tandem::model

@@ -32,6 +32,7 @@ struct Config {
   bool has_tied_head = false;                // when the config does not say: see describe()
   std::shared_ptr<const tensor::Rope> rope;  // shared: by all layers
   std::vector<uint32_t> windows;             // a layer's window in positions, 0: all of them
+  std::vector<bool> is_recurrent = {};       // layers with a state, not keys and values; or none
 
   /// How it can be cut; quant_group comes from the checkpoint.
   topology::ModelShape shape(uint32_t quant_group = 1) const {

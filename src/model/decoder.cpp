@@ -18,8 +18,7 @@ Result<std::unique_ptr<Decoder>> Decoder::load(std::shared_ptr<const format::Che
   std::vector<topology::Range> vocab_parts;
   for (const topology::Part& part : parts) vocab_parts.push_back(part.vocab);
   try {
-    auto decoder = std::unique_ptr<Decoder>(
-        new Decoder(model->arch, model->config, w, std::move(vocab_parts)));
+    auto decoder = std::unique_ptr<Decoder>(new Decoder(*model, w, std::move(vocab_parts)));
     const Status used = w.check_all_used();
     if (!used) return used.error();
     return decoder;
@@ -28,24 +27,21 @@ Result<std::unique_ptr<Decoder>> Decoder::load(std::shared_ptr<const format::Che
   }
 }
 
-Decoder::Decoder(const Arch& arch,
-                 Config config,
-                 const Weights& w,
-                 std::vector<topology::Range> vocab_parts)
-    : config_(std::move(config)),
+Decoder::Decoder(Description model, const Weights& w, std::vector<topology::Range> vocab_parts)
+    : model_(std::move(model)),
       context_(w.context()),
       part_(w.part()),
       vocab_parts_(std::move(vocab_parts)) {
   const Weights body = w / "model";
-  for (uint32_t i = 0; i < config_.layers; ++i) {
+  for (uint32_t i = 0; i < config().layers; ++i) {
     if (part_.layers.contains(i))
-      layers_.push_back(arch.make_layer(config_, body / "layers" / i, i));
+      layers_.push_back(model_.arch.make_layer(config(), body / "layers" / i, i));
     else
       (body / "layers" / i).skip();
   }
-  const bool needs_table = part_.has_embedding || (part_.has_head && config_.has_tied_head);
+  const bool needs_table = part_.has_embedding || (part_.has_head && config().has_tied_head);
   if (needs_table)
-    embedding_.emplace(body / "embed_tokens", config_.hidden, part_.vocab);
+    embedding_.emplace(body / "embed_tokens", config().hidden, part_.vocab);
   else
     (body / "embed_tokens").skip();
   load_head(w);
@@ -58,16 +54,18 @@ void Decoder::load_head(const Weights& w) {
     (w / "lm_head").skip();
     return;
   }
-  norm_.emplace(w / "model" / "norm", config_.rms_eps);
-  if (config_.has_tied_head)
+  norm_.emplace(w / "model" / "norm", config().rms_eps);
+  if (config().has_tied_head)
     (w / "lm_head").skip();  // some exporters keep a copy
   else
-    head_.emplace(w / "lm_head", config_.hidden, part_.vocab);
+    head_.emplace(w / "lm_head", config().hidden, part_.vocab);
 }
 
 array Decoder::run_layers(array x, kv::Cache& cache, const tensor::Step& step) const {
-  for (uint32_t i = 0; i < layers_.size(); ++i)
-    x = (*layers_[i])(x, cache.is_empty() ? nullptr : &cache.layer(i), step);
+  for (uint32_t i = 0; i < layers_.size(); ++i) {
+    kv::Layer& kept = cache.layer(i);
+    x = (*layers_[i])(x, kept.is_empty() ? nullptr : &kept, step);
+  }
   return x;
 }
 

@@ -30,18 +30,20 @@ class Decoder {
   /// ranks that only help. Requires the part to have the head, and a token that wants logits.
   tensor::array logits(const tensor::array& x, const tensor::Step& step) const;
 
-  const Config& config() const { return config_; }
+  /// What the cache that run_layers() takes must hold: see model::layer_shapes().
+  std::vector<kv::LayerShape> layer_shapes(bool frees_windows) const {
+    return model::layer_shapes(model_, part_, frees_windows);
+  }
+
+  const Config& config() const { return model_.config; }
   /// Bytes of weights that this rank holds.
   uint64_t weight_bytes() const { return weight_bytes_; }
 
  private:
-  Decoder(const Arch& arch,
-          Config config,
-          const tensor::Weights& w,
-          std::vector<topology::Range> vocab_parts);
+  Decoder(Description model, const tensor::Weights& w, std::vector<topology::Range> vocab_parts);
   void load_head(const tensor::Weights& w);
 
-  Config config_;
+  Description model_;
   tensor::Context context_;
   topology::Part part_;
   std::vector<topology::Range> vocab_parts_;

@@ -74,7 +74,8 @@ TEST_CASE("who asks for a type gets it") {
 
 TEST_CASE("a page is estimated in the type of its keys and values") {
   const TypedCheckpoint checkpoint({{"model.norm.weight", Dtype::kF32}});
-  model::Config config;
+  model::Description model{};
+  model::Config& config = model.config;
   config.layers = 5;
   config.heads = config.kv_heads = 2;
   config.head_dim = 16;
@@ -82,7 +83,7 @@ TEST_CASE("a page is estimated in the type of its keys and values") {
   part.layers = {0, 5};
   part.kv_heads = {0, 2};
   for (const uint32_t bytes : {2U, 4U}) {
-    const auto need = estimate(checkpoint, config, part, {.page_tokens = 8, .kv_bytes = bytes});
+    const auto need = estimate(checkpoint, model, part, {.page_tokens = 8, .kv_bytes = bytes});
     REQUIRE(need.has_value());
     CHECK(need->page == uint64_t{2} * 8 * 2 * 16 * 5 * bytes);
   }

@@ -61,7 +61,7 @@ uint64_t workspace_of(const model::Config& c, const Part& part, const MemoryAssu
 }  // namespace
 
 Result<MemoryNeed> estimate(const format::Checkpoint& checkpoint,
-                            const model::Config& config,
+                            const model::Description& model,
                             const Part& part,
                             const MemoryAssumptions& assumptions) {
   MemoryNeed need;
@@ -70,22 +70,16 @@ Result<MemoryNeed> estimate(const format::Checkpoint& checkpoint,
     const auto tensor = checkpoint.describe(name);
     if (!tensor) return tensor.error();
     need.weights += static_cast<uint64_t>(static_cast<double>(bytes_of(*tensor)) *
-                                          share_of(name, config, part));
+                                          share_of(name, model.config, part));
   }
-  need.workspace = workspace_of(config, part, assumptions);
-  need.page = uint64_t{2} * assumptions.page_tokens * part.kv_heads.size() * config.head_dim *
-              assumptions.kv_bytes * part.layers.size();
+  need.workspace = workspace_of(model.config, part, assumptions);
+  for (const kv::LayerShape& layer : model::layer_shapes(model, part, assumptions.frees_windows)) {
+    const bool has_window = layer.group == tensor::PageGroup::kWindow;
+    (has_window ? need.window_page : need.page) +=
+        layer.page_bytes(assumptions.page_tokens, assumptions.kv_bytes);
+    need.slot += layer.slot_bytes();
+  }
   return need;
-}
-
-uint64_t pages_within(uint64_t limit, std::span<const MemoryNeed> ranks) {
-  uint64_t pages = UINT64_MAX;
-  for (const MemoryNeed& need : ranks) {
-    const uint64_t fixed = need.weights + need.workspace;
-    if (fixed >= limit) return 0;
-    if (need.page > 0) pages = std::min(pages, (limit - fixed) / need.page);
-  }
-  return pages;
 }
 
 }  // namespace tandem::runner

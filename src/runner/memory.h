@@ -4,16 +4,18 @@
 #include <cstdint>
 
 #include "format/checkpoint.h"
-#include "model/config.h"
+#include "model/arch.h"
 #include "plan/step_plan.h"
 #include "topology/placement.h"
 
 namespace tandem::runner {
 
 struct MemoryNeed {
-  uint64_t weights = 0;    // bytes of this rank's part
-  uint64_t workspace = 0;  // activations of the largest step
-  uint64_t page = 0;       // keys and values of one page in this rank's layers
+  uint64_t weights = 0;      // bytes of this rank's part
+  uint64_t workspace = 0;    // activations of the largest step
+  uint64_t page = 0;         // keys and values of one page in this rank's layers
+  uint64_t window_page = 0;  // the same in those whose pages are given back behind the window
+  uint64_t slot = 0;         // a recurrent state of this rank's layers
 };
 
 struct MemoryAssumptions {
@@ -22,15 +24,13 @@ struct MemoryAssumptions {
   uint32_t element_bytes = 4;                // of activations
   uint32_t kv_bytes = 4;                     // of an element of keys and values
   uint32_t logit_copies = 1;                 // of a step's logits at once
+  bool frees_windows = false;                // see model::layer_shapes()
 };
 
 /// Errors: kCorrupt from the header.
 Result<MemoryNeed> estimate(const format::Checkpoint& checkpoint,
-                            const model::Config& config,
+                            const model::Description& model,
                             const topology::Part& part,
                             const MemoryAssumptions& assumptions);
-
-/// The pages that every rank has room for under `limit` bytes each; 0 when some rank has none.
-uint64_t pages_within(uint64_t limit, std::span<const MemoryNeed> ranks);
 
 }  // namespace tandem::runner

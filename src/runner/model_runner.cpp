@@ -11,8 +11,7 @@
 namespace tandem::runner {
 namespace {
 
-constexpr uint32_t kCopiesToDraw = 8;                   // sorted, summed, masked, of two steps
-constexpr uint64_t kMostPositions = uint64_t{1} << 22;  // slots fit 32 bits with much room
+constexpr uint32_t kCopiesToDraw = 8;  // sorted, summed, masked, of two steps
 
 /// Whether a rank alone draws on the device and runs ahead.
 bool overlaps(const ModelOptions& o) {
@@ -28,12 +27,12 @@ uint32_t step_tokens(const ModelOptions& o) {
   return short_steps ? std::min(o.max_step_tokens, kStageStepTokens) : o.max_step_tokens;
 }
 
-/// Pages that every rank can hold, or the configured number.
-Result<uint32_t> pages_of(const format::Checkpoint& checkpoint,
-                          const model::Config& config,
-                          const std::vector<topology::Part>& parts,
-                          const ModelOptions& o) {
-  if (o.pages != 0) return o.pages;
+/// What every rank needs.
+Result<std::vector<MemoryNeed>> needs_of(const format::Checkpoint& checkpoint,
+                                         const model::Description& model,
+                                         const std::vector<topology::Part>& parts,
+                                         const ModelOptions& o,
+                                         bool frees_windows) {
   const auto element =
       static_cast<uint32_t>(o.path == tensor::Path::kFast ? 4 : tensor::mx::size_of(o.dtype));
   const auto kv_bytes = static_cast<uint32_t>(
@@ -41,26 +40,34 @@ Result<uint32_t> pages_of(const format::Checkpoint& checkpoint,
                                     : element);
   std::vector<MemoryNeed> needs;
   for (const topology::Part& part : parts) {
-    const auto need = estimate(checkpoint, config, part,
+    const auto need = estimate(checkpoint, model, part,
                                {.page_tokens = o.page_tokens,
                                 .step_tokens = step_tokens(o),
                                 .element_bytes = element,
                                 .kv_bytes = kv_bytes,
-                                .logit_copies = overlaps(o) ? kCopiesToDraw : 1});
+                                .logit_copies = overlaps(o) ? kCopiesToDraw : 1,
+                                .frees_windows = frees_windows});
     if (!need) return need.error();
     needs.push_back(*need);
   }
-  const uint64_t pages =
-      std::min(pages_within(o.memory_limit, needs), kMostPositions / o.page_tokens);
-  if (pages * o.page_tokens < 256) {
-    uint64_t most = 0;
-    for (const MemoryNeed& need : needs) most = std::max(most, need.weights + need.workspace);
-    return Error{
-        ErrorCode::kTooLarge,
-        fmt::format("the model needs {} MB a rank besides its cache, and the limit is {} MB",
-                    most >> 20, o.memory_limit >> 20)};
-  }
-  return static_cast<uint32_t>(pages);
+  return needs;
+}
+
+CacheWants wants_of(const model::Config& config, const ModelOptions& o) {
+  CacheWants wants = {
+      .page_tokens = o.page_tokens,
+      .step_tokens = step_tokens(o),
+      .max_context = o.max_context == 0 ? config.max_positions : o.max_context,
+      .is_recurrent = std::ranges::find(config.is_recurrent, true) != config.is_recurrent.end(),
+      .limit = o.memory_limit,
+      .pages = o.pages,
+      .window_pages = o.window_pages,
+      .state_slots = o.state_slots,
+      .state_step = o.state_step};
+  const uint32_t window = model::widest_window(config);
+  const bool saves = uint64_t{window} + wants.step_tokens < wants.max_context;
+  if (o.frees_windows && (saves || o.window_pages != 0)) wants.window = window;
+  return wants;
 }
 
 std::vector<tensor::StateSave> saves_of(const plan::Row& row) {
@@ -88,14 +95,17 @@ tensor::Step make_step(const plan::StepPlan& plan, const ModelOptions& o, tensor
   return {std::move(rows), o.page_tokens};
 }
 
-/// Pages that are copied, and where to.
-std::pair<std::vector<uint32_t>, std::vector<uint32_t>> copies_of(const plan::StepPlan& plan) {
-  std::vector<uint32_t> from, to;
-  for (const plan::PageCopy& copy : plan.copies) {
-    from.push_back(copy.from);
-    to.push_back(copy.to);
+kv::PageCopies copies_of(const std::vector<plan::PageCopy>& copies) {
+  kv::PageCopies out;
+  for (const plan::PageCopy& copy : copies) {
+    out.from.push_back(copy.from);
+    out.to.push_back(copy.to);
   }
-  return {std::move(from), std::move(to)};
+  return out;
+}
+
+kv::Copies copies_of(const plan::StepPlan& plan) {
+  return {.all = copies_of(plan.copies), .window = copies_of(plan.window_copies)};
 }
 
 }  // namespace
@@ -112,8 +122,11 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(
   if (!group) return group.error();
   auto parts = topology::place(config.shape(*group), options.split, options.ranks, options.shares);
   if (!parts) return parts.error();
-  const auto pages = pages_of(*checkpoint, config, *parts, options);
-  if (!pages) return pages.error();
+  const CacheWants wants = wants_of(config, options);
+  const auto needs = needs_of(*checkpoint, *model, *parts, options, wants.window != 0);
+  if (!needs) return needs.error();
+  const auto sizes = cache_sizes(wants, *needs);
+  if (!sizes) return sizes.error();
   auto stage = Stage::load(checkpoint, *parts, options.rank,
                            {.path = options.path,
                             .device = options.device,
@@ -123,24 +136,30 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(
                             .level = options.level,
                             .cores = options.cores,
                             .page_tokens = options.page_tokens,
-                            .pages = *pages,
+                            .pages = sizes->pages,
+                            .window_pages = sizes->window_pages,
+                            .state_slots = sizes->state_slots,
                             .before_layers = options.before_layers,
                             .kernel_time = options.kernel_time});
   if (!stage) return stage.error();
   return std::unique_ptr<ModelRunner>(new ModelRunner(std::move(options), std::move(parts).value(),
-                                                      std::move(stage).value(), *pages));
+                                                      std::move(stage).value(), wants, *sizes));
 }
 
 ModelRunner::ModelRunner(ModelOptions options,
                          std::vector<topology::Part> parts,
                          std::unique_ptr<Stage> stage,
-                         uint32_t pages)
+                         const CacheWants& wants,
+                         const CacheSizes& sizes)
     : options_(std::move(options)), parts_(std::move(parts)), stage_(std::move(stage)) {
-  const uint32_t own = options_.max_context == 0 ? config().max_positions : options_.max_context;
   info_ = {.vocab = config().vocab,
-           .max_context = std::min(own, pages * options_.page_tokens),
+           .max_context = std::min(wants.max_context, sizes.pages * options_.page_tokens),
            .page_tokens = options_.page_tokens,
-           .pages = pages,
+           .pages = sizes.pages,
+           .window = wants.window,
+           .window_pages = sizes.window_pages,
+           .state_slots = sizes.state_slots,
+           .state_step = sizes.state_step,
            .depth = is_pipeline(options_) ? options_.ranks : 1,
            .step_tokens = step_tokens(options_)};
   info_.draws = overlaps(options_);
@@ -216,8 +235,7 @@ Status ModelRunner::finish(Issued& step) {
 }
 
 Status ModelRunner::run(const plan::StepPlan& plan) {
-  const auto [from, to] = copies_of(plan);
-  return stage_->run(make_step(plan, options_, wanted()), from, to);
+  return stage_->run(make_step(plan, options_, wanted()), copies_of(plan));
 }
 
 Status ModelRunner::launch(Issued& step) {
@@ -237,8 +255,7 @@ Status ModelRunner::launch(Issued& step) {
     }
   }
   go_on(made, step.plan);
-  const auto [from, to] = copies_of(step.plan);
-  auto launched = stage_->launch(std::move(made), from, to, to_host, draws);
+  auto launched = stage_->launch(std::move(made), copies_of(step.plan), to_host, draws);
   if (!launched) return launched.error();
   step.launch = *std::move(launched);
   last_drawn_ = step.launch->drawn;

@@ -12,8 +12,8 @@
 
 #include "engine/runner.h"
 #include "plan/state_hash.h"
+#include "runner/cache_sizes.h"
 #include "runner/kv_type.h"
-#include "runner/memory.h"
 #include "runner/stage.h"
 
 namespace tandem::runner {
@@ -40,9 +40,16 @@ struct ModelOptions {
   uint32_t page_tokens = 32;
   uint32_t pages = 0;         // 0: as many as fit under memory_limit, equal on every rank
   uint64_t memory_limit = 0;  // bytes a rank may use, the same number on every rank
-  uint32_t max_context = 0;   // 0: the model's own
+  /// Of layers that see a window, or have recurrent state; 0: by the rules of cache_sizes.h.
+  uint32_t window_pages = 0;
+  uint32_t state_slots = 0;
+  uint32_t state_step = 0;
+  uint32_t max_context = 0;  // 0: the model's own
   /// The largest step. A pipeline's may be shorter (kStageStepTokens).
   uint32_t max_step_tokens = plan::kStepTokens;
+  /// Layers that see a window have pages of their own (RunnerInfo::window), where window_pages are
+  /// set or a window and a step are shorter than the context. Off: they keep all positions.
+  bool frees_windows = true;
 
   /// On the plain path a rank alone draws tokens on the device and has two steps in flight. Off: it
   /// runs a step in complete(), and the host draws.
@@ -62,8 +69,8 @@ struct ModelOptions {
 /// work ahead while rank 0 finishes older steps.
 class ModelRunner final : public engine::Runner {
  public:
-  /// Errors: what the checkpoint or the split does not allow; kTooLarge when the model does not fit
-  /// the limit.
+  /// Errors: what the checkpoint or the split does not allow; kInvalid for numbers of pages or
+  /// slots that do not fit the model; kTooLarge when the model does not fit the limit.
   static Result<std::unique_ptr<ModelRunner>> load(
       std::shared_ptr<const format::Checkpoint> checkpoint, ModelOptions options);
 
@@ -98,7 +105,8 @@ class ModelRunner final : public engine::Runner {
   ModelRunner(ModelOptions options,
               std::vector<topology::Part> parts,
               std::unique_ptr<Stage> stage,
-              uint32_t pages);
+              const CacheWants& wants,
+              const CacheSizes& sizes);
 
   Status run(const plan::StepPlan& plan);
   Status launch(Issued& step);

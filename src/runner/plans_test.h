@@ -39,6 +39,16 @@ class Pages {
     }
   }
 
+  uint32_t page_tokens() const { return page_tokens_; }
+  size_t free() const { return free_.size(); }
+
+  /// Takes back the first `count` pages of a table; they are handed out again before any other.
+  void take_back(std::vector<plan::PageId>& table, size_t count) {
+    const auto end = table.begin() + static_cast<ptrdiff_t>(count);
+    free_.insert(free_.end(), table.begin(), end);
+    table.erase(table.begin(), end);
+  }
+
  private:
   uint32_t page_tokens_;
   std::vector<plan::PageId> free_;
@@ -50,6 +60,8 @@ struct History {
   Tokens tokens;
   std::vector<plan::PageId> pages = {};
   size_t done = 0;
+  uint32_t window_start = 0;
+  std::vector<plan::PageId> window_pages = {};
 
   /// The next `count` tokens as a row; logits when it reaches the end or `always`.
   plan::Row next(size_t count, Pages& pool, bool always = false) {
@@ -63,6 +75,17 @@ struct History {
     done += count;
     row.wants_logits = always || done == tokens.size();
     return row;
+  }
+
+  /// Gives a row of next() its window pages, after taking back those that the window has left.
+  void show(plan::Row& row, uint32_t window, Pages& pool) {
+    const uint32_t page = pool.page_tokens();
+    const uint32_t first = row.start + 1 > window ? (row.start + 1 - window) / page : 0;
+    pool.take_back(window_pages, first - window_start / page);
+    window_start = first * page;
+    pool.cover(window_pages, row.start + row.tokens.size() - window_start);
+    row.window_start = window_start;
+    row.window_pages = window_pages;
   }
 };
 

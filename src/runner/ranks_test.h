@@ -27,6 +27,8 @@ struct RanksSetup {
   uint32_t ranks = 1;
   std::vector<double> shares = {};
   uint32_t page_tokens = 4;
+  uint32_t pages = 64;
+  uint32_t window_pages = 0;  // 0: layers keep all positions
   std::function<void()> before_layers = {};
   bool is_serial = false;  // rank 0 issues a step only when the one before is complete
   /// Lets a rank execute something else than it was sent.
@@ -96,15 +98,19 @@ inline RanksOutcome run_ranks(const RanksSetup& setup, const std::vector<plan::S
     threads.emplace_back([&, rank] {
       RanksOutcome& out = parts[rank];
       out.hashes.resize(setup.ranks);
-      auto runner = ModelRunner::load(std::make_shared<model::RandomCheckpoint>(setup.model),
-                                      {.threads = 1,
-                                       .split = setup.split,
-                                       .rank = rank,
-                                       .ranks = setup.ranks,
-                                       .shares = setup.shares,
-                                       .page_tokens = setup.page_tokens,
-                                       .pages = 64,
-                                       .before_layers = setup.before_layers});
+      auto runner =
+          ModelRunner::load(std::make_shared<model::RandomCheckpoint>(setup.model),
+                            {.threads = 1,
+                             .split = setup.split,
+                             .rank = rank,
+                             .ranks = setup.ranks,
+                             .shares = setup.shares,
+                             .page_tokens = setup.page_tokens,
+                             .pages = setup.pages,
+                             .window_pages = setup.window_pages,
+                             .max_step_tokens = setup.window_pages != 0 ? 24U : plan::kStepTokens,
+                             .frees_windows = setup.window_pages != 0,
+                             .before_layers = setup.before_layers});
       if (!runner) return out.errors.push_back(runner.error());
       out.weight_bytes.push_back((*runner)->weight_bytes());
       if (setup.ranks > 1) (*runner)->set_transport(join_group(name, rank, setup.ranks));

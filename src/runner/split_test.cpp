@@ -125,11 +125,11 @@ TEST_CASE("what is estimated for a rank with experts is about what it loads") {
   for (const auto split : {topology::Split::kTensor, topology::Split::kPipeline}) {
     const auto loaded = run_ranks({.model = o, .split = split, .ranks = 3}, plans).weight_bytes;
     const model::RandomCheckpoint checkpoint(o);
-    const auto config = model::describe(checkpoint)->config;
-    const auto parts = topology::place(config.shape(32), split, 3);
+    const auto description = model::describe(checkpoint);
+    const auto parts = topology::place(description->config.shape(32), split, 3);
     for (size_t rank = 0; rank < 3; ++rank) {
       CAPTURE(rank);
-      const auto need = estimate(checkpoint, config, (*parts)[rank], {});
+      const auto need = estimate(checkpoint, *description, (*parts)[rank], {});
       CHECK(static_cast<double>(need->weights) ==
             doctest::Approx(static_cast<double>(loaded[rank])).epsilon(0.03));
     }

@@ -69,11 +69,11 @@ Stage::Stage(std::unique_ptr<model::Decoder> decoder,
       part_(part),
       before_layers_(o.before_layers),
       kernel_time_(o.kernel_time) {
-  const tensor::PoolShape shape = {.pages = o.pages,
-                                   .page_tokens = o.page_tokens,
-                                   .kv_heads = part.kv_heads.size(),
-                                   .head_dim = config().head_dim};
-  cache_ = std::make_unique<kv::Cache>(part.layers.size(), shape, context_);
+  const kv::CacheShape room = {.page_tokens = o.page_tokens,
+                               .pages = o.pages,
+                               .window_pages = o.window_pages,
+                               .state_slots = o.state_slots};
+  cache_ = std::make_unique<kv::Cache>(decoder_->layer_shapes(o.window_pages > 0), room, context_);
 }
 
 void Stage::set_transport(comm::Transport* transport) {
@@ -91,18 +91,13 @@ void Stage::reset() {
   cache_->forget_pending();
 }
 
-uint64_t Stage::cache_bytes() const {
-  return cache_->shape().pages *
-         kv::Cache::page_bytes(part_.layers.size(), cache_->shape(), context_.pool_dtype());
-}
-
-Status Stage::run(tensor::Step step, std::span<const uint32_t> from, std::span<const uint32_t> to) {
+Status Stage::run(tensor::Step step, const kv::Copies& copies) {
   logits_ = {};
   computed_.reset();
   try {
     tensor::use_device(device_);
-    cache_->copy(from, to);
-    if (!from.empty() || step.tokens() == 0)
+    cache_->copy(copies);
+    if (!copies.is_empty() || step.tokens() == 0)
       for (const array& order : cache_->orders()) finish(order);
     if (step.tokens() == 0) return {};
     receive(step);
@@ -120,14 +115,13 @@ Status Stage::run(tensor::Step step, std::span<const uint32_t> from, std::span<c
 }
 
 Result<Launch> Stage::launch(tensor::Step step,
-                             std::span<const uint32_t> from,
-                             std::span<const uint32_t> to,
+                             const kv::Copies& copies,
                              const std::vector<uint32_t>& to_host,
                              const std::vector<DrawRow>& draws) {
   try {
     tensor::use_device(device_);
     Launch out{.step = std::move(step)};
-    cache_->copy(from, to);
+    cache_->copy(copies);
     if (out.step.tokens() > 0) build(out, to_host, draws);
     std::vector<array> all = cache_->orders();
     if (out.last.empty()) out.last = all;

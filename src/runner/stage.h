@@ -31,6 +31,9 @@ struct StageOptions {
   std::vector<uint32_t> cores = {};  // of its threads; empty: any, see WorkerPool
   uint32_t page_tokens = 32;
   uint32_t pages = 64;
+  /// Of layers that see a window; 0: they take the other pages, and all positions stay.
+  uint32_t window_pages = 0;
+  uint32_t state_slots = 0;  // of recurrent layers
   /// Called in each step when its input is there, before its layers run; tests delay a stage here.
   std::function<void()> before_layers = {};
   /// The fast path adds to it the time that steps of a known shape spend inside kernels.
@@ -66,14 +69,13 @@ class Stage {
   /// and sends its output to the one after. On the fast path a step's calls are recorded and run
   /// again for small steps of the same shape (programs.h). Errors: kPeerLost, kDeadline, kCorrupt
   /// from the transport; kInternal from MLX.
-  Status run(tensor::Step step, std::span<const uint32_t> from, std::span<const uint32_t> to);
+  Status run(tensor::Step step, const kv::Copies& copies = {});
 
   /// A step as run() has it, for a rank alone on the plain path: builds its graph, hands it to the
   /// device and returns while that works (MLX's CPU blocks for most of it). Of the tokens that want
   /// logits, rows `to_host` go to the host and `draws` are drawn from. Errors: kInternal from MLX.
   Result<Launch> launch(tensor::Step step,
-                        std::span<const uint32_t> from,
-                        std::span<const uint32_t> to,
+                        const kv::Copies& copies,
                         const std::vector<uint32_t>& to_host,
                         const std::vector<DrawRow>& draws);
 
@@ -88,7 +90,7 @@ class Stage {
 
   const model::Config& config() const { return decoder_->config(); }
   uint64_t weight_bytes() const { return decoder_->weight_bytes(); }
-  uint64_t cache_bytes() const;
+  uint64_t cache_bytes() const { return cache_->bytes(); }
 
  private:
   Stage(std::unique_ptr<model::Decoder> decoder,

@@ -18,13 +18,18 @@ plan::StepPlan plan_of(const engine::RunnerInfo& info,
                        const std::optional<plan::Draw>& draw) {
   plan::StepPlan plan{.epoch = 0, .sequence = sequence, .copies = {}, .rows = {}};
   const uint32_t most = std::min(info.max_context, info.pages * info.page_tokens);
-  uint32_t next_page = 0;
+  uint32_t next_page = 0, next_window_page = 0, next_slot = 0;
   for (const uint32_t length : lengths) {
     plan::Row row;
     row.request = plan.rows.size() + 1;
     row.tokens.assign(std::min(length, most), 0);
     while (row.pages.size() * info.page_tokens < row.tokens.size())
       row.pages.push_back(next_page++ % info.pages);
+    while (info.window != 0 && row.window_pages.size() < row.pages.size())
+      row.window_pages.push_back(next_window_page++ % info.window_pages);
+    if (info.state_slots != 0)
+      row.saves.push_back({.tokens = static_cast<uint32_t>(row.tokens.size()),
+                           .slot = next_slot++ % info.state_slots});
     row.wants_logits = !draw;
     row.draw = draw;
     plan.rows.push_back(std::move(row));

@@ -93,7 +93,7 @@ class Session {
       batch.push_back({.start = r.length, .tokens = tokens, .pages = r.pages, .logits = wanted});
       r.length += static_cast<uint32_t>(tokens.size());
     }
-    const Status ran = stage_->run(tensor::Step(std::move(batch), kPageTokens), {}, {});
+    const Status ran = stage_->run(tensor::Step(std::move(batch), kPageTokens));
     REQUIRE(ran.has_value());
     return {stage_->logits().begin(), stage_->logits().end()};
   }

@@ -27,8 +27,11 @@ uint32_t pages_for(size_t tokens) {
   return static_cast<uint32_t>((tokens + kPageTokens - 1) / kPageTokens);
 }
 
-/// The chunks of one request, in order; page i of the request is page i of the pool.
-std::vector<plan::StepPlan> make_plans(const std::vector<gen::TokenId>& tokens, uint32_t chunk) {
+/// The chunks of one request, in order; page i of the request is page i of the pool, and recurrent
+/// state, where the model has such, stays in one slot.
+std::vector<plan::StepPlan> make_plans(const std::vector<gen::TokenId>& tokens,
+                                       uint32_t chunk,
+                                       bool is_recurrent) {
   const size_t most = chunk == 0 ? tokens.size() : chunk;
   std::vector<plan::StepPlan> plans;
   for (size_t start = 0; start < tokens.size(); start += most) {
@@ -39,6 +42,10 @@ std::vector<plan::StepPlan> make_plans(const std::vector<gen::TokenId>& tokens, 
     row.tokens.assign(tokens.begin() + static_cast<std::ptrdiff_t>(start),
                       tokens.begin() + static_cast<std::ptrdiff_t>(end));
     for (uint32_t page = 0; page < pages_for(end); ++page) row.pages.push_back(page);
+    if (is_recurrent) {
+      if (start > 0) row.state = 0;
+      row.saves.push_back({.tokens = static_cast<uint32_t>(end - start), .slot = 0});
+    }
     row.wants_logits = true;
     plans.push_back({.epoch = 1, .sequence = plans.size(), .copies = {}, .rows = {std::move(row)}});
   }
@@ -71,6 +78,7 @@ class LogitsRank {
     options.rank = rank_;
     options.page_tokens = kPageTokens;
     options.pages = std::max(pages_for(tokens_.size()), 8U);
+    options.frees_windows = false;
     options.all_logits = true;
     return options;
   }
@@ -101,7 +109,8 @@ class LogitsRank {
 
   template <class Take>
   Status for_each_step(const Take& take) {
-    for (const plan::StepPlan& plan : make_plans(tokens_, options_.chunk)) {
+    const bool is_recurrent = runner_->info().state_slots != 0;
+    for (const plan::StepPlan& plan : make_plans(tokens_, options_.chunk, is_recurrent)) {
       const Status issued = runner_->issue(plan);
       if (!issued) return issued;
       const auto result = runner_->complete();
