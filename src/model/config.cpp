@@ -1,70 +1,11 @@
-#include "model/config.h"
-
 #include <cmath>
 #include <stdexcept>
 
 #include "format/model_sizes.h"
+#include "model/config_fields.h"
 
 namespace tandem::model {
 namespace {
-
-using Json = nlohmann::json;
-
-/// Carries an Error out of nested decoding; caught in refused_as_error.
-struct Refusal {
-  Error error;
-};
-
-[[noreturn]] void refuse(ErrorCode code, std::string message) {
-  throw Refusal{{code, "config: " + message}};
-}
-
-const Json* find(const Json& json, const char* key) {
-  const auto it = json.find(key);
-  return it == json.end() || it->is_null() ? nullptr : &*it;
-}
-
-uint32_t count(const Json& json, const char* key) {
-  const auto value = format::read_count(json, key);
-  if (!value) throw Refusal{value.error()};
-  return *value;
-}
-
-double real(const Json& json, const char* key, std::optional<double> otherwise = std::nullopt) {
-  const Json* value = find(json, key);
-  if (value == nullptr && otherwise) return *otherwise;
-  if (value == nullptr) refuse(ErrorCode::kCorrupt, fmt::format("{} is missing", key));
-  if (!value->is_number() || !std::isfinite(value->get<double>()))
-    refuse(ErrorCode::kCorrupt, fmt::format("{} should be a number, is {}", key, value->dump()));
-  return value->get<double>();
-}
-
-double above_zero(const Json& json,
-                  const char* key,
-                  std::optional<double> otherwise = std::nullopt) {
-  const double value = real(json, key, otherwise);
-  if (value <= 0)
-    refuse(ErrorCode::kCorrupt,
-           fmt::format("{} should be above 0, is {}: correct config.json", key, value));
-  return value;
-}
-
-bool flag(const Json& json, const char* key, bool otherwise) {
-  const Json* value = find(json, key);
-  if (value == nullptr) return otherwise;
-  if (!value->is_boolean())
-    refuse(ErrorCode::kCorrupt,
-           fmt::format("{} should be true or false, is {}", key, value->dump()));
-  return value->get<bool>();
-}
-
-std::string text(const Json& json, const char* key, const char* otherwise) {
-  const Json* value = find(json, key);
-  if (value == nullptr) return otherwise;
-  if (!value->is_string())
-    refuse(ErrorCode::kCorrupt, fmt::format("{} should be a string, is {}", key, value->dump()));
-  return value->get<std::string>();
-}
 
 tensor::RopeSpec::Kind rope_kind(const std::string& name) {
   if (name == "default") return tensor::RopeSpec::Kind::kDefault;
@@ -166,7 +107,9 @@ void check(const Config& c) {
     refuse(ErrorCode::kCorrupt, fmt::format("head_dim should be even, is {}", c.head_dim));
 }
 
-Config decode(const Json& json) {
+}  // namespace
+
+Config decode_base(const Json& json) {
   Config c;
   c.model_type = text(json, "model_type", "");
   const auto sizes = format::read_sizes(json);
@@ -181,14 +124,24 @@ Config decode(const Json& json) {
   c.max_positions = sizes->max_positions;
   c.rms_eps = above_zero(json, "rms_norm_eps");
   c.has_tied_head = flag(json, "tie_word_embeddings", false);
-  const std::string activation = text(json, "hidden_act", "silu");
-  if (activation != "silu" && activation != "swish")
-    refuse(ErrorCode::kUnsupported,
-           fmt::format("hidden_act {} is not supported; silu is", activation));
   check(c);
   c.rope = std::make_shared<const tensor::Rope>(tensor::make_rope(decode_rope(json, c)));
   c.windows = decode_windows(json, c);
   return c;
+}
+
+std::shared_ptr<const tensor::Rope> plain_rope(uint32_t dims, double base) {
+  return std::make_shared<const tensor::Rope>(tensor::make_rope({.dims = dims, .base = base}));
+}
+
+namespace {
+
+Config decode_llama(const Json& json) {
+  const std::string activation = text(json, "hidden_act", "silu");
+  if (activation != "silu" && activation != "swish")
+    refuse(ErrorCode::kUnsupported,
+           fmt::format("hidden_act {} is not supported; silu is", activation));
+  return decode_base(json);
 }
 
 /// Every decoder_sparse_step-th layer has experts, but for those that mlp_only_layers lists.
@@ -209,7 +162,7 @@ std::vector<bool> decode_sparse_layers(const Json& json, uint32_t layers) {
 }
 
 Config decode_with_experts(const Json& json) {
-  Config c = decode(json);
+  Config c = decode_llama(json);
   c.experts = count(json, "num_experts");
   c.experts_of_token = count(json, "num_experts_per_tok");
   c.expert_mlp = count(json, "moe_intermediate_size");
@@ -221,20 +174,12 @@ Config decode_with_experts(const Json& json) {
   return c;
 }
 
-Result<Config> refused_as_error(Config (*decode_json)(const Json&), const Json& json) {
-  try {
-    return decode_json(json);
-  } catch (const Refusal& refusal) {
-    return refusal.error;
-  }
-}
-
 }  // namespace
 
-Result<Config> decode_llama_config(const Json& json) { return refused_as_error(decode, json); }
+Result<Config> decode_llama_config(const Json& json) { return decoded(decode_llama, json); }
 
 Result<Config> decode_qwen3_moe_config(const Json& json) {
-  return refused_as_error(decode_with_experts, json);
+  return decoded(decode_with_experts, json);
 }
 
 }  // namespace tandem::model

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "tensor/activation.h"
 #include "tensor/rope.h"
 #include "topology/placement.h"
 
@@ -29,10 +30,17 @@ struct Config {
   uint32_t vocab = 0;
   uint32_t max_positions = 0;
   double rms_eps = 1e-5;
-  bool has_tied_head = false;                // when the config does not say: see describe()
-  std::shared_ptr<const tensor::Rope> rope;  // shared: by all layers
-  std::vector<uint32_t> windows;             // a layer's window in positions, 0: all of them
-  std::vector<bool> is_recurrent = {};       // layers with a state, not keys and values; or none
+  double norm_offset = 0;                           // added to the weights of RMS norms
+  double attention_scale = 0;                       // of q k; 0: 1 / sqrt(head_dim)
+  double attention_softcap = 0;                     // of scores; 0: none
+  double embed_scale = 1;                           // of embeddings
+  double logit_softcap = 0;                         // 0: none
+  tensor::Gate gate = tensor::Gate::kSilu;          // of MLPs
+  bool has_tied_head = false;                       // when the config does not say: see describe()
+  std::shared_ptr<const tensor::Rope> rope;         // shared: by all layers
+  std::shared_ptr<const tensor::Rope> window_rope;  // of layers that see a window; null: as others
+  std::vector<uint32_t> windows;                    // a layer's window in positions, 0: all of them
+  std::vector<bool> is_recurrent = {};  // layers with a state, not keys and values; or none
 
   /// How it can be cut; quant_group comes from the checkpoint.
   topology::ModelShape shape(uint32_t quant_group = 1) const {

@@ -1,5 +1,6 @@
 #include "model/decoder.h"
 
+#include "tensor/activation.h"
 #include "tensor/gather.h"
 
 namespace tandem::model {
@@ -54,11 +55,17 @@ void Decoder::load_head(const Weights& w) {
     (w / "lm_head").skip();
     return;
   }
-  norm_.emplace(w / "model" / "norm", config().rms_eps);
+  norm_.emplace(w / "model" / "norm", config().rms_eps, config().norm_offset);
   if (config().has_tied_head)
     (w / "lm_head").skip();  // some exporters keep a copy
   else
     head_.emplace(w / "lm_head", config().hidden, part_.vocab);
+}
+
+array Decoder::embed(const tensor::Step& step) const {
+  const array rows = (*embedding_)(step);
+  if (config().embed_scale == 1) return rows;
+  return tensor::scaled(context_, rows, static_cast<float>(config().embed_scale));
 }
 
 array Decoder::run_layers(array x, kv::Cache& cache, const tensor::Step& step) const {
@@ -75,7 +82,9 @@ array Decoder::logits(const array& x, const tensor::Step& step) const {
   const bool is_split = context_.collective != nullptr;
   const array part = part_.vocab.empty() ? tensor::zeros_after(context_, last, 0)
                                          : mx::astype(head.as_head(last), mx::float32);
-  return is_split ? context_.collective->gather_columns(part, vocab_parts_) : part;
+  const array all = is_split ? context_.collective->gather_columns(part, vocab_parts_) : part;
+  if (config().logit_softcap == 0) return all;
+  return tensor::softcap(context_, all, static_cast<float>(config().logit_softcap));
 }
 
 }  // namespace tandem::model

@@ -21,7 +21,7 @@ class Decoder {
                                                uint32_t rank);
 
   /// [tokens, hidden]. Requires the part to have the embedding.
-  tensor::array embed(const tensor::Step& step) const { return (*embedding_)(step); }
+  tensor::array embed(const tensor::Step& step) const;
 
   /// Runs this rank's layers: [tokens, hidden] → the same.
   tensor::array run_layers(tensor::array x, kv::Cache& cache, const tensor::Step& step) const;

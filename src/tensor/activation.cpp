@@ -1,13 +1,42 @@
 #include "tensor/activation.h"
 
+#include <algorithm>
+
 #include "kernels/activation.h"
 
 namespace tandem::tensor {
+namespace {
 
-array swiglu(const Context& context, const array& gate, const array& up) {
-  if (!context.is_fast()) return mx::multiply(mx::multiply(gate, mx::sigmoid(gate)), up);
-  return cpu_op("Swiglu", gate.shape(), mx::float32, {gate, up},
-                [workers = context.workers](const auto& inputs, auto& outputs) -> CpuCall {
+array gated_plain(Gate gate, const array& x, const array& up) {
+  if (gate == Gate::kSilu) return mx::multiply(mx::multiply(x, mx::sigmoid(x)), up);
+  const auto constant = [&](float value) { return array(value, x.dtype()); };
+  const array cube = mx::multiply(mx::multiply(x, x), x);
+  const array inner = mx::multiply(constant(0.7978845608028654F),  // sqrt(2 / pi)
+                                   mx::add(x, mx::multiply(constant(0.044715F), cube)));
+  const array half = mx::multiply(constant(0.5F), x);
+  return mx::multiply(mx::multiply(half, mx::add(constant(1), mx::tanh(inner))), up);
+}
+
+/// A node whose output begins as a copy of x, which must be contiguous.
+template <class F>
+array over_copy(const char* name, const Context& context, const array& x, F change) {
+  return cpu_op(name, x.shape(), mx::float32, {x},
+                [workers = context.workers, change](const auto& inputs, auto& outputs) -> CpuCall {
+                  allocate(outputs[0]);
+                  return [workers, change, from = inputs[0].template data<float>(),
+                          to = outputs[0].template data<float>(), count = inputs[0].size()] {
+                    std::copy_n(from, count, to);
+                    change(*workers, to, count);
+                  };
+                });
+}
+
+}  // namespace
+
+array gated(const Context& context, Gate gate, const array& x, const array& up) {
+  if (!context.is_fast()) return gated_plain(gate, x, up);
+  return cpu_op("Gated", x.shape(), mx::float32, {x, up},
+                [gate, workers = context.workers](const auto& inputs, auto& outputs) -> CpuCall {
                   allocate(outputs[0]);
                   const kernels::GatedArgs args = {.gate = inputs[0].template data<float>(),
                                                    .up = inputs[1].template data<float>(),
@@ -16,8 +45,26 @@ array swiglu(const Context& context, const array& gate, const array& up) {
                                                    .width = static_cast<size_t>(inputs[0].shape(1)),
                                                    .gate_stride = row_stride(inputs[0]),
                                                    .up_stride = row_stride(inputs[1])};
-                  return [workers, args] { kernels::swiglu(*workers, args); };
+                  const auto run = gate == Gate::kSilu ? kernels::swiglu : kernels::geglu_tanh;
+                  return [workers, args, run] { run(*workers, args); };
                 });
+}
+
+array softcap(const Context& context, const array& x, float cap) {
+  if (!context.is_fast())
+    return mx::multiply(mx::tanh(mx::divide(x, array(cap, x.dtype()))), array(cap, x.dtype()));
+  return over_copy("Softcap", context, x,
+                   [cap](kernels::WorkerPool& workers, float* to, size_t count) {
+                     kernels::softcap(workers, to, cap, count);
+                   });
+}
+
+array scaled(const Context& context, const array& x, float factor) {
+  if (!context.is_fast()) return mx::multiply(x, array(factor, x.dtype()));
+  return over_copy("Scale", context, x,
+                   [factor](kernels::WorkerPool& workers, float* to, size_t count) {
+                     kernels::scale(workers, to, factor, count);
+                   });
 }
 
 }  // namespace tandem::tensor

@@ -1,11 +1,22 @@
-// Gated activations.
+// Activations: gated ones of MLPs, and caps.
 #pragma once
 
 #include "tensor/context.h"
 
 namespace tandem::tensor {
 
-/// silu(gate) * up, [tokens, width] each.
-array swiglu(const Context& context, const array& gate, const array& up);
+enum class Gate : uint8_t {
+  kSilu,
+  kGeluTanh,  // gelu with the tanh approximation
+};
+
+/// gate(x) * up, [tokens, width] each.
+array gated(const Context& context, Gate gate, const array& x, const array& up);
+
+/// cap * tanh(x / cap), float32 as x. Requires cap > 0.
+array softcap(const Context& context, const array& x, float cap);
+
+/// x * factor.
+array scaled(const Context& context, const array& x, float factor);
 
 }  // namespace tandem::tensor

@@ -15,6 +15,7 @@ struct AttentionShape {
   std::vector<uint32_t> kv_of_head;  // [heads]: any map, so that cuts inside a group work
   float scale = 1;                   // of q k
   uint32_t window = 0;               // positions a token sees, itself included; 0: all
+  float softcap = 0;                 // scores become cap * tanh(score / cap); 0: no cap
   std::shared_ptr<const Rope> rope;  // shared: by all layers
 };
 

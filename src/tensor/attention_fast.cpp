@@ -84,7 +84,8 @@ struct BoundAttention {
                                   .kv_head_of = shape.kv_of_head.data(),
                                   .rows = step.spans(group),
                                   .scale = shape.scale,
-                                  .window = shape.window});
+                                  .window = shape.window,
+                                  .softcap = shape.softcap});
   }
 };
 

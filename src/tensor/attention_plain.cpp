@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "tensor/attention_paths.h"
 #include "tensor/host.h"
@@ -77,6 +78,25 @@ array window_mask(const StepRow& row, Span span, uint32_t window) {
                    {static_cast<int>(row.tokens.size()), static_cast<int>(span.size())}, mx::bool_);
 }
 
+/// MLX's attention has no cap on scores: q [1, heads, tokens, dim], k and v [1, kv_heads, keys,
+/// dim].
+array attend_capped(const array& q,
+                    const array& k,
+                    const array& v,
+                    const std::optional<array>& mask,
+                    const AttentionShape& shape) {
+  const int kv_heads = k.shape(1), tokens = q.shape(2), dim = q.shape(3);
+  const array grouped = mx::reshape(q, {kv_heads, q.shape(1) / kv_heads, tokens, dim});
+  const array keys = mx::expand_dims(mx::squeeze(k, 0), 1), values = mx::squeeze(v, 0);
+  const array scores = mx::multiply(
+      mx::astype(mx::matmul(grouped, mx::swapaxes(keys, -1, -2)), mx::float32), array(shape.scale));
+  const array cap(shape.softcap);
+  array capped = mx::multiply(mx::tanh(mx::divide(scores, cap)), cap);
+  if (mask) capped = mx::where(*mask, capped, array(-std::numeric_limits<float>::infinity()));
+  const array weights = mx::astype(mx::softmax(capped, -1), v.dtype());
+  return mx::reshape(mx::matmul(weights, mx::expand_dims(values, 1)), q.shape());
+}
+
 array attend_row(const Pool& pool,
                  const array& pages,
                  const array& q,
@@ -88,6 +108,12 @@ array attend_row(const Pool& pool,
   const array v = gather_row(pool.values, pages, listed, shape);
   const array queries = mx::expand_dims(mx::transpose(q, {1, 0, 2}), 0);
   const bool is_single = row.tokens.size() == 1;
+  if (shape.softcap > 0) {
+    std::optional<array> seen;
+    if (!is_single) seen = window_mask(row, span, shape.window);
+    const array capped = attend_capped(queries, k, v, seen, shape);
+    return mx::reshape(mx::transpose(mx::squeeze(capped, 0), {1, 0, 2}), {q.shape(0), -1});
+  }
   const bool is_cut = shape.window != 0 && span.size() > shape.window;
   const std::string mode = is_single ? "" : is_cut ? "array" : "causal";
   std::optional<array> mask;

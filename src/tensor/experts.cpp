@@ -149,8 +149,8 @@ array Experts::Plain::multiply(const array& x, const array& ids) const {
 array Experts::run_plain(const array& x, const array& logits) const {
   const Choice choice = choose(logits, shape_);
   const array rows = mx::expand_dims(x, {1, 2});
-  const array inner =
-      swiglu(context_, plain_[0].multiply(rows, choice.ids), plain_[1].multiply(rows, choice.ids));
+  const array inner = gated(context_, Gate::kSilu, plain_[0].multiply(rows, choice.ids),
+                            plain_[1].multiply(rows, choice.ids));
   const array each = mx::squeeze(plain_[2].multiply(inner, choice.ids), 2);
   const array weighed = mx::multiply(each, mx::expand_dims(choice.weights, 2));
   return mx::astype(mx::sum(weighed, 1), x.dtype());

@@ -5,10 +5,19 @@
 
 namespace tandem::tensor {
 
-RmsNorm::RmsNorm(const Weights& module, double eps)
+namespace {
+
+std::vector<float> moved(std::vector<float> weight, double offset) {
+  for (float& each : weight) each += static_cast<float>(offset);
+  return weight;
+}
+
+}  // namespace
+
+RmsNorm::RmsNorm(const Weights& module, double eps, double offset)
     : context_(module.context()),
       eps_(static_cast<float>(eps)),
-      weight_(std::make_shared<const std::vector<float>>(module.vector("weight"))),
+      weight_(std::make_shared<const std::vector<float>>(moved(module.vector("weight"), offset))),
       plain_weight_(mx::astype(from_host(*weight_), context_.dtype)) {
   plain_weight_.eval();
 }

@@ -5,10 +5,10 @@
 
 namespace tandem::tensor {
 
-/// x / rms(x) * weight over runs as wide as the weight: a whole row, or each head of it.
+/// x / rms(x) * (weight + offset) over runs as wide as the weight: a whole row, or each head of it.
 class RmsNorm {
  public:
-  RmsNorm(const Weights& module, double eps);
+  RmsNorm(const Weights& module, double eps, double offset = 0);
 
   /// [tokens, n * width] → the same.
   array operator()(const array& x) const;

@@ -62,6 +62,29 @@ def architectures():
             layer_types=sliding,
             sliding_window=12,
         ),
+        "gemma2": dict(
+            base,
+            **gqa,
+            model_type="gemma2",
+            num_hidden_layers=3,
+            query_pre_attn_scalar=128,
+            attn_logit_softcapping=5.0,
+            final_logit_softcapping=3.0,
+            tie_word_embeddings=True,
+        ),
+        "gemma3_text": dict(
+            base,
+            **gqa,
+            model_type="gemma3_text",
+            num_hidden_layers=4,
+            query_pre_attn_scalar=128,
+            rope_theta=1e6,
+            rope_local_base_freq=1e4,
+            rope_scaling=dict(rope_type="linear", factor=8.0),
+            sliding_window=12,
+            sliding_window_pattern=3,
+            tie_word_embeddings=True,
+        ),
         "mistral": dict(
             base, **gqa, model_type="mistral", num_hidden_layers=2, rope_theta=1e6, tie_word_embeddings=False
         ),
@@ -145,9 +168,12 @@ def shapes(config):
             out[f"{p}{name}.weight"] = (rows, columns)
             if has_bias:
                 out[f"{p}{name}.bias"] = (rows,)
-        for norm in ("input_layernorm", "post_attention_layernorm"):
+        norms = ["input_layernorm", "post_attention_layernorm"]
+        if kind.startswith("gemma"):
+            norms += ["pre_feedforward_layernorm", "post_feedforward_layernorm"]
+        for norm in norms:
             out[f"{p}{norm}.weight"] = (HIDDEN,)
-        if kind in ("qwen3", "qwen3_moe"):
+        if kind in ("qwen3", "qwen3_moe", "gemma3_text"):
             out[f"{p}self_attn.q_norm.weight"] = out[f"{p}self_attn.k_norm.weight"] = (head_dim,)
     return out
 

@@ -15,9 +15,11 @@ tensor::AttentionShape shape_of(const Weights& w, const Config& c, uint32_t wind
           .kv_heads = part.kv_heads.size(),
           .head_dim = c.head_dim,
           .kv_of_head = topology::kv_of_head(w.shape(), part),
-          .scale = static_cast<float>(1.0 / std::sqrt(c.head_dim)),
+          .scale = static_cast<float>(c.attention_scale != 0 ? c.attention_scale
+                                                             : 1.0 / std::sqrt(c.head_dim)),
           .window = window,
-          .rope = c.rope};
+          .softcap = static_cast<float>(c.attention_softcap),
+          .rope = window != 0 && c.window_rope ? c.window_rope : c.rope};
 }
 
 }  // namespace
@@ -37,8 +39,8 @@ Attention::Attention(const Weights& w, const Config& c, AttentionOptions options
           {w / "q_proj", heads}, {w / "k_proj", kv_heads}, {w / "v_proj", kv_heads}},
       c.hidden);
   if (!options.qk_norm) return;
-  q_norm_.emplace(w / "q_norm", *options.qk_norm);
-  k_norm_.emplace(w / "k_norm", *options.qk_norm);
+  q_norm_.emplace(w / "q_norm", *options.qk_norm, c.norm_offset);
+  k_norm_.emplace(w / "k_norm", *options.qk_norm, c.norm_offset);
 }
 
 array Attention::operator()(const array& x, kv::Layer* kv, const Step& step) const {

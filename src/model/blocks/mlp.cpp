@@ -5,7 +5,7 @@
 namespace tandem::model {
 
 SwiGlu::SwiGlu(const tensor::Weights& w, const Config& c)
-    : context_(w.context()), down_(w / "down_proj", c.hidden, c.mlp, w.part().mlp) {
+    : context_(w.context()), gate_(c.gate), down_(w / "down_proj", c.hidden, c.mlp, w.part().mlp) {
   const topology::Range columns = w.part().mlp;
   if (columns.empty()) {
     w.skip();
@@ -19,7 +19,7 @@ SwiGlu::SwiGlu(const tensor::Weights& w, const Config& c)
 tensor::array SwiGlu::operator()(const tensor::array& x) const {
   if (!gate_up_) return down_.sum_of_others(x);
   const auto gate_up = (*gate_up_)(x);
-  return down_(tensor::swiglu(context_, gate_up[0], gate_up[1]));
+  return down_(tensor::gated(context_, gate_, gate_up[0], gate_up[1]));
 }
 
 }  // namespace tandem::model

@@ -6,7 +6,7 @@
 
 namespace tandem::model {
 
-/// down(silu(gate(x)) * up(x)), its inside cut over the ranks.
+/// down(act(gate(x)) * up(x)) with the config's activation, its inside cut over the ranks.
 class SwiGlu {
  public:
   SwiGlu(const tensor::Weights& w, const Config& config);
@@ -16,6 +16,7 @@ class SwiGlu {
 
  private:
   tensor::Context context_;
+  tensor::Gate gate_;
   std::optional<tensor::StackedLinear> gate_up_;  // absent on a rank without columns
   tensor::RowLinear down_;
 };

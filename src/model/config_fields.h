@@ -1,0 +1,50 @@
+// Reading the fields of a config.json strictly, for families.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+
+namespace tandem::model {
+
+using Json = nlohmann::json;
+
+/// Carries an Error out of nested decoding; caught by decoded().
+struct Refusal {
+  Error error;
+};
+
+/// Throws a Refusal: "config: " and the message.
+[[noreturn]] void refuse(ErrorCode code, std::string message);
+
+/// The field, or null where it is missing or null.
+const Json* find(const Json& json, const char* key);
+
+// Each throws a Refusal (kCorrupt) that names the field when it is missing, unless there is an
+// `otherwise`, of another type, or out of range.
+
+/// Above 0, and no more than anything is counted to.
+uint32_t count(const Json& json, const char* key);
+double real(const Json& json, const char* key, std::optional<double> otherwise = std::nullopt);
+double above_zero(const Json& json,
+                  const char* key,
+                  std::optional<double> otherwise = std::nullopt);
+bool flag(const Json& json, const char* key, bool otherwise);
+std::string text(const Json& json, const char* key, const char* otherwise);
+
+/// json, and the fields of `otherwise` that it lacks: for families whose configs leave some out.
+Json with_defaults(Json json, const Json& otherwise);
+
+/// The fields that llama and its relatives share, but for hidden_act.
+Config decode_base(const Json& json);
+
+/// A rope of `dims` of the head's dimensions with a base of its own and nothing else.
+std::shared_ptr<const tensor::Rope> plain_rope(uint32_t dims, double base);
+
+/// Runs a decoder of a family; a Refusal becomes the result.
+Result<Config> decoded(Config (*decode)(const Json&), const Json& json);
+
+}  // namespace tandem::model
