@@ -25,7 +25,7 @@ Chosen choose(const std::vector<float>& logits, size_t experts, size_t top_k, bo
                         .rows = rows,
                         .experts = experts,
                         .top_k = top_k,
-                        .renormalizes = renormalizes,
+                        .routing = {.renormalizes = renormalizes},
                         .ids = out.ids.data(),
                         .weights = out.weights.data()});
   return out;

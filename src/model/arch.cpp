@@ -18,12 +18,13 @@ Error other_experts(uint32_t experts, const std::string& found) {
 /// Routers and stacks have one row for each expert, and there are no experts beyond: otherwise a
 /// part of them would be used without a word.
 Status check_experts(const format::Checkpoint& checkpoint, uint32_t experts) {
-  constexpr std::string_view kBlock = ".mlp.";
+  constexpr std::string_view kBlocks[] = {".mlp.", ".block_sparse_moe."};
   constexpr std::string_view kOne = "experts.";
   for (const std::string& name : checkpoint.names()) {
-    const size_t at = name.find(kBlock);
-    if (at == std::string::npos) continue;
-    const auto leaf = std::string_view(name).substr(at + kBlock.size());
+    const auto block = std::ranges::find_if(
+        kBlocks, [&](std::string_view b) { return name.find(b) != std::string::npos; });
+    if (block == std::end(kBlocks)) continue;
+    const auto leaf = std::string_view(name).substr(name.find(*block) + block->size());
     if (leaf.starts_with("gate.") || leaf.starts_with("switch_mlp.")) {
       const auto tensor = checkpoint.describe(name);
       if (!tensor) return tensor.error();

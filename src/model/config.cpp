@@ -124,6 +124,8 @@ Config decode_base(const Json& json) {
   c.max_positions = sizes->max_positions;
   c.rms_eps = above_zero(json, "rms_norm_eps");
   c.has_tied_head = flag(json, "tie_word_embeddings", false);
+  if (real(json, "num_nextn_predict_layers", 0) > 0)
+    c.extra_layers = count(json, "num_nextn_predict_layers");
   check(c);
   c.rope = std::make_shared<const tensor::Rope>(tensor::make_rope(decode_rope(json, c)));
   c.windows = decode_windows(json, c);
@@ -134,15 +136,15 @@ std::shared_ptr<const tensor::Rope> plain_rope(uint32_t dims, double base) {
   return std::make_shared<const tensor::Rope>(tensor::make_rope({.dims = dims, .base = base}));
 }
 
-namespace {
-
-Config decode_llama(const Json& json) {
+Config decode_silu(const Json& json) {
   const std::string activation = text(json, "hidden_act", "silu");
   if (activation != "silu" && activation != "swish")
     refuse(ErrorCode::kUnsupported,
            fmt::format("hidden_act {} is not supported; silu is", activation));
   return decode_base(json);
 }
+
+namespace {
 
 /// Every decoder_sparse_step-th layer has experts, but for those that mlp_only_layers lists.
 std::vector<bool> decode_sparse_layers(const Json& json, uint32_t layers) {
@@ -161,22 +163,50 @@ std::vector<bool> decode_sparse_layers(const Json& json, uint32_t layers) {
   return out;
 }
 
-Config decode_with_experts(const Json& json) {
-  Config c = decode_llama(json);
-  c.experts = count(json, "num_experts");
-  c.experts_of_token = count(json, "num_experts_per_tok");
-  c.expert_mlp = count(json, "moe_intermediate_size");
-  c.renormalizes_experts = flag(json, "norm_topk_prob", false);
-  c.has_experts = decode_sparse_layers(json, c.layers);
+}  // namespace
+
+void check_experts_of_token(const Config& c) {
   if (c.experts_of_token > c.experts)
     refuse(ErrorCode::kCorrupt,
            fmt::format("num_experts_per_tok is {} of {} experts", c.experts_of_token, c.experts));
+}
+
+Config decode_with_experts(const Json& json) {
+  Config c = decode_silu(json);
+  c.experts = count(json, "num_experts");
+  c.experts_of_token = count(json, "num_experts_per_tok");
+  c.expert_mlp = count(json, "moe_intermediate_size");
+  c.routing.renormalizes = flag(json, "norm_topk_prob", false);
+  c.has_experts = decode_sparse_layers(json, c.layers);
+  check_experts_of_token(c);
   return c;
 }
 
-}  // namespace
+void decode_biased_routing(const Json& json, Config& c) {
+  const std::string method = text(json, "topk_method", "noaux_tc");
+  if (method != "noaux_tc")
+    refuse(ErrorCode::kUnsupported,
+           fmt::format("topk_method {} is not supported; noaux_tc is", method));
+  c.experts = count(json, "n_routed_experts");
+  c.experts_of_token = count(json, "num_experts_per_tok");
+  c.expert_mlp = count(json, "moe_intermediate_size");
+  if (find(json, "n_shared_experts") != nullptr)
+    c.shared_mlp = c.expert_mlp * count(json, "n_shared_experts");
+  const double dense = real(json, "first_k_dense_replace", 0);
+  for (uint32_t i = 0; i < c.layers; ++i) c.has_experts.push_back(i >= dense);
+  c.routing = {.score = kernels::ExpertScore::kSigmoid,
+               .renormalizes = c.experts_of_token > 1 && flag(json, "norm_topk_prob", true),
+               .scale = static_cast<float>(above_zero(json, "routed_scaling_factor", 1)),
+               .groups = find(json, "n_group") == nullptr ? 1 : count(json, "n_group"),
+               .top_groups = find(json, "topk_group") == nullptr ? 1 : count(json, "topk_group")};
+  check_experts_of_token(c);
+  if (c.experts % c.routing.groups != 0 || c.routing.top_groups > c.routing.groups ||
+      (c.routing.groups > 1 && c.experts / c.routing.groups < 2))
+    refuse(ErrorCode::kCorrupt, fmt::format("{} experts do not lie in {} groups of which {} count",
+                                            c.experts, c.routing.groups, c.routing.top_groups));
+}
 
-Result<Config> decode_llama_config(const Json& json) { return decoded(decode_llama, json); }
+Result<Config> decode_llama_config(const Json& json) { return decoded(decode_silu, json); }
 
 Result<Config> decode_qwen3_moe_config(const Json& json) {
   return decoded(decode_with_experts, json);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kernels/expert_choice.h"
 #include "tensor/activation.h"
 #include "tensor/rope.h"
 #include "topology/placement.h"
@@ -18,6 +19,7 @@ struct Config {
   std::string model_type;
   uint32_t hidden = 0;
   uint32_t layers = 0;
+  uint32_t extra_layers = 0;  // after those, for predicting several tokens: not used
   uint32_t heads = 0;
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;
@@ -25,11 +27,13 @@ struct Config {
   uint32_t experts = 0;  // of a layer that has some
   uint32_t experts_of_token = 0;
   uint32_t expert_mlp = 0;
-  bool renormalizes_experts = false;  // the weights of a token's experts sum up to one
-  std::vector<bool> has_experts;      // of each layer, where the family has them
+  kernels::ExpertRouting routing = {};
+  uint32_t shared_mlp = 0;        // of the expert that every token takes; 0: there is none
+  std::vector<bool> has_experts;  // of each layer, where the family has them
   uint32_t vocab = 0;
   uint32_t max_positions = 0;
   double rms_eps = 1e-5;
+  bool has_qk_norm = false;                         // of families that may have one
   double norm_offset = 0;                           // added to the weights of RMS norms
   double attention_scale = 0;                       // of q k; 0: 1 / sqrt(head_dim)
   double attention_softcap = 0;                     // of scores; 0: none

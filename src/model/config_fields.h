@@ -41,6 +41,20 @@ Json with_defaults(Json json, const Json& otherwise);
 /// The fields that llama and its relatives share, but for hidden_act.
 Config decode_base(const Json& json);
 
+/// The same, and a refusal of activations other than silu.
+Config decode_silu(const Json& json);
+
+/// And num_experts, num_experts_per_tok, moe_intermediate_size, norm_topk_prob, and which layers
+/// have experts by decoder_sparse_step and mlp_only_layers: qwen's.
+Config decode_with_experts(const Json& json);
+
+/// n_routed_experts, n_shared_experts, first_k_dense_replace and the choice by a biased sigmoid in
+/// groups that GLM and DeepSeek share ("noaux_tc").
+void decode_biased_routing(const Json& json, Config& config);
+
+/// Refuses more experts of a token than there are.
+void check_experts_of_token(const Config& config);
+
 /// A rope of `dims` of the head's dimensions with a base of its own and nothing else.
 std::shared_ptr<const tensor::Rope> plain_rope(uint32_t dims, double base);
 

@@ -113,12 +113,12 @@ TEST_CASE("layers have experts by decoder_sparse_step, but for those of mlp_only
   CHECK(plain->experts == 8);
   CHECK(plain->experts_of_token == 2);
   CHECK(plain->shape().expert_mlp == 32);
-  CHECK_FALSE(plain->renormalizes_experts);
+  CHECK_FALSE(plain->routing.renormalizes);
   json["norm_topk_prob"] = true;
   json["mlp_only_layers"] = {1};
   const auto listed = decode_qwen3_moe_config(json);
   REQUIRE(listed.has_value());
-  CHECK(listed->renormalizes_experts);
+  CHECK(listed->routing.renormalizes);
   CHECK(listed->has_experts == std::vector<bool>{true, false, true});
   json["decoder_sparse_step"] = 2;
   CHECK(decode_qwen3_moe_config(json)->has_experts == std::vector<bool>{false, false, false});

@@ -34,7 +34,7 @@ Decoder::Decoder(Description model, const Weights& w, std::vector<topology::Rang
       part_(w.part()),
       vocab_parts_(std::move(vocab_parts)) {
   const Weights body = w / "model";
-  for (uint32_t i = 0; i < config().layers; ++i) {
+  for (uint32_t i = 0; i < config().layers + config().extra_layers; ++i) {
     if (part_.layers.contains(i))
       layers_.push_back(model_.arch.make_layer(config(), body / "layers" / i, i));
     else

@@ -20,7 +20,7 @@ double share_of(std::string_view name, const model::Config& c, const Part& part)
   };
   if (is_in(".q_proj.") || is_in(".o_proj.")) return fraction(part.heads, c.heads);
   if (is_in(".k_proj.") || is_in(".v_proj.")) return fraction(part.kv_heads, c.kv_heads);
-  if (is_in(".mlp.switch_mlp.") || is_in(".mlp.experts."))
+  if (is_in(".switch_mlp.") || is_in(".experts.") || is_in(".shared_expert"))
     return fraction(part.expert_mlp, c.expert_mlp);
   if (is_in(".gate_proj.") || is_in(".up_proj.") || is_in(".down_proj."))
     return fraction(part.mlp, c.mlp);

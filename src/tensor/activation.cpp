@@ -1,6 +1,7 @@
 #include "tensor/activation.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/activation.h"
 
@@ -57,6 +58,25 @@ array softcap(const Context& context, const array& x, float cap) {
                    [cap](kernels::WorkerPool& workers, float* to, size_t count) {
                      kernels::softcap(workers, to, cap, count);
                    });
+}
+
+array times_sigmoid(const Context& context, const array& x, const array& logits) {
+  if (!context.is_fast()) return mx::multiply(x, mx::sigmoid(logits));
+  return cpu_op("TimesSigmoid", x.shape(), mx::float32, {x, logits},
+                [](const auto& inputs, auto& outputs) -> CpuCall {
+                  allocate(outputs[0]);
+                  return [x = inputs[0].template data<float>(), x_stride = row_stride(inputs[0]),
+                          logits = inputs[1].template data<float>(), stride = row_stride(inputs[1]),
+                          out = outputs[0].template data<float>(),
+                          rows = static_cast<size_t>(inputs[0].shape(0)),
+                          width = static_cast<size_t>(inputs[0].shape(1))] {
+                    for (size_t r = 0; r < rows; ++r) {
+                      const float weight = 1 / (1 + std::exp(-logits[r * stride]));
+                      for (size_t i = 0; i < width; ++i)
+                        out[r * width + i] = x[r * x_stride + i] * weight;
+                    }
+                  };
+                });
 }
 
 array scaled(const Context& context, const array& x, float factor) {

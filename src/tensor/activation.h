@@ -16,6 +16,9 @@ array gated(const Context& context, Gate gate, const array& x, const array& up);
 /// cap * tanh(x / cap), float32 as x. Requires cap > 0.
 array softcap(const Context& context, const array& x, float cap);
 
+/// Each row of x times the sigmoid of its logit: [tokens, width] and [tokens, 1].
+array times_sigmoid(const Context& context, const array& x, const array& logits);
+
 /// x * factor.
 array scaled(const Context& context, const array& x, float factor);
 

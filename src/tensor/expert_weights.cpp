@@ -3,7 +3,11 @@
 namespace tandem::tensor {
 
 Weights ExpertWeights::at(uint32_t index) const {
-  return is_stacked_ ? module_ / "switch_mlp" / name_ : module_ / "experts" / index / name_;
+  if (is_stacked_) return module_ / "switch_mlp" / name_;
+  const Weights one = module_ / "experts" / index;
+  const std::string_view name = name_;
+  const char* short_name = name == "gate_proj" ? "w1" : name == "up_proj" ? "w3" : "w2";
+  return (one / short_name).has("weight") ? one / short_name : one / name_;
 }
 
 format::Tensor ExpertWeights::load(const char* leaf, uint32_t index) const {

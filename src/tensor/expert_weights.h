@@ -6,7 +6,8 @@
 namespace tandem::tensor {
 
 /// One projection of all experts: [experts, outputs, inputs] at module.switch_mlp.<name>, or
-/// [outputs, inputs] at module.experts.N.<name>.
+/// [outputs, inputs] at module.experts.N.<name>, or at .w1, .w3 and .w2 there (mixtral, minimax)
+/// for gate_proj, up_proj and down_proj.
 class ExpertWeights {
  public:
   ExpertWeights(const Weights& module, const char* name, uint32_t outputs, uint32_t inputs)

@@ -5,6 +5,7 @@
 #include "tensor/activation.h"
 #include "tensor/dtype.h"
 #include "tensor/expert_weights.h"
+#include "tensor/host.h"
 
 namespace tandem::tensor {
 namespace {
@@ -83,20 +84,51 @@ struct Choice {
   array weights;  // [tokens, top_k] float32
 };
 
-Choice choose(const array& logits, const ExpertsShape& shape) {
+/// Values [tokens, experts] with 0 in all but the best groups.
+array drop_groups(const array& values, const kernels::ExpertRouting& routing) {
+  const int tokens = values.shape(0), groups = static_cast<int>(routing.groups);
+  const int dropped = groups - static_cast<int>(routing.top_groups);
+  const array grouped = mx::reshape(values, {tokens, groups, -1});
+  const array of_group = mx::sum(mx::topk(grouped, 2, -1), -1, true);  // [tokens, groups, 1]
+  const array worst =
+      mx::slice(mx::argpartition(of_group, dropped - 1, 1), {0, 0, 0}, {tokens, dropped, 1});
+  const array everywhere = mx::broadcast_to(worst, {tokens, dropped, grouped.shape(2)});
+  return mx::reshape(mx::put_along_axis(grouped, everywhere, array(0.0F), 1), values.shape());
+}
+
+array scores_of(const array& logits, kernels::ExpertScore score) {
+  const array all = mx::astype(logits, mx::float32);
+  return score == kernels::ExpertScore::kSoftmax ? mx::softmax(all, -1, true) : mx::sigmoid(all);
+}
+
+Choice choose(const array& logits, const ExpertsShape& shape, const std::vector<float>& bias) {
+  const kernels::ExpertRouting& routing = shape.routing;
   const int experts = static_cast<int>(shape.experts), top_k = static_cast<int>(shape.top_k);
-  const array all = mx::softmax(mx::astype(logits, mx::float32), -1, true);
-  const array order = mx::argpartition(all, -top_k, -1);
+  const array scores = scores_of(logits, routing.score);
+  array values = bias.empty() ? scores : mx::add(scores, from_host(bias));
+  if (routing.top_groups < routing.groups) values = drop_groups(values, routing);
+  const array order = mx::argpartition(values, -top_k, -1);
   const array ids = mx::slice(order, {0, experts - top_k}, {logits.shape(0), experts});
-  const array weights = mx::take_along_axis(all, ids, -1);
-  if (!shape.renormalizes) return {ids, weights};
-  return {ids, mx::divide(weights, mx::sum(weights, -1, true))};
+  array weights = mx::take_along_axis(scores, ids, -1);
+  if (routing.renormalizes) weights = mx::divide(weights, mx::sum(weights, -1, true));
+  if (routing.scale != 1) weights = mx::multiply(weights, array(routing.scale));
+  return {ids, weights};
 }
 
 }  // namespace
 
-Experts::Experts(const Weights& module, const ExpertsShape& shape, Range columns)
-    : context_(module.context()), shape_(shape), columns_(columns.size()) {
+Experts::Experts(const Weights& module,
+                 const ExpertsShape& shape,
+                 Range columns,
+                 std::vector<float> bias)
+    : context_(module.context()),
+      shape_(shape),
+      columns_(columns.size()),
+      bias_(std::make_shared<const std::vector<float>>(std::move(bias))) {
+  if (!bias_->empty() && bias_->size() != shape.experts)
+    throw LoadFailure(
+        {ErrorCode::kCorrupt, fmt::format("{}: the bias of {} experts has {} values", module.path(),
+                                          shape.experts, bias_->size())});
   check_group_cut(ExpertWeights(module, "down_proj", shape.hidden, shape.width).at(0), columns);
   if (context_.is_fast())
     load_packed(module, columns);
@@ -147,7 +179,7 @@ array Experts::Plain::multiply(const array& x, const array& ids) const {
 }
 
 array Experts::run_plain(const array& x, const array& logits) const {
-  const Choice choice = choose(logits, shape_);
+  const Choice choice = choose(logits, shape_, *bias_);
   const array rows = mx::expand_dims(x, {1, 2});
   const array inner = gated(context_, Gate::kSilu, plain_[0].multiply(rows, choice.ids),
                             plain_[1].multiply(rows, choice.ids));

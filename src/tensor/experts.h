@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/expert_choice.h"
 #include "kernels/packed_matrix.h"
 #include "tensor/weights.h"
 
@@ -13,18 +14,22 @@ struct ExpertsShape {
   uint32_t hidden = 0;
   uint32_t width = 0;  // of an expert's inside
   uint32_t experts = 0;
-  uint32_t top_k = 0;         // experts that a token takes
-  bool renormalizes = false;  // the weights of a token's experts sum up to one
+  uint32_t top_k = 0;  // experts that a token takes
+  kernels::ExpertRouting routing = {};
 };
 
-/// A token takes the top_k experts that are the most probable by a softmax over the logits, each
-/// weighed with its probability. Of equally probable ones, those with the higher ids.
+/// A token takes the top_k best experts by their logits (kernels/expert_choice.h), each weighed
+/// with its score. Of equally good ones, those with the higher ids.
 class Experts {
  public:
   /// Columns `columns`, not empty, of each expert's inside. `module` holds switch_mlp.gate_proj,
   /// up_proj and down_proj of all experts ([experts, outputs, inputs]), or experts.N.gate_proj and
   /// so on. Throws LoadFailure (missing, of another shape, cut inside a quantization group).
-  Experts(const Weights& module, const ExpertsShape& shape, topology::Range columns);
+  /// `bias` [experts], or empty, is added to scores for the choice alone.
+  Experts(const Weights& module,
+          const ExpertsShape& shape,
+          topology::Range columns,
+          std::vector<float> bias = {});
 
   /// x [tokens, hidden] and logits [tokens, experts] → [tokens, hidden]: the part of these columns,
   /// which adds up over the ranks.
@@ -56,8 +61,9 @@ class Experts {
   Context context_;
   ExpertsShape shape_;
   uint32_t columns_;
-  std::vector<Plain> plain_;              // gate, up, down
-  std::shared_ptr<const Packed> packed_;  // shared: with the graph's nodes
+  std::shared_ptr<const std::vector<float>> bias_;  // shared: with the graph's nodes; or empty
+  std::vector<Plain> plain_;                        // gate, up, down
+  std::shared_ptr<const Packed> packed_;            // shared: with the graph's nodes
 };
 
 }  // namespace tandem::tensor

@@ -52,6 +52,7 @@ void Experts::load_packed(const Weights& module, Range columns) {
 struct Experts::Bound {
   std::shared_ptr<kernels::WorkerPool> workers;
   std::shared_ptr<const Packed> packed;
+  std::shared_ptr<const std::vector<float>> bias;
   ExpertsShape shape;
   size_t columns;
   const float* x;
@@ -95,11 +96,12 @@ struct Experts::Bound {
 
 array Experts::run_fast(const array& x, const array& logits) const {
   const auto bind = [packed = packed_, workers = context_.workers, shape = shape_,
-                     columns = size_t{columns_}](const std::vector<array>& in,
-                                                 std::vector<array>& out) -> CpuCall {
+                     columns = size_t{columns_}, bias = bias_](const std::vector<array>& in,
+                                                               std::vector<array>& out) -> CpuCall {
     for (array& each : out) allocate(each);
     return Bound{.workers = workers,
                  .packed = packed,
+                 .bias = bias,
                  .shape = shape,
                  .columns = columns,
                  .x = in[0].data<float>(),
@@ -108,7 +110,8 @@ array Experts::run_fast(const array& x, const array& logits) const {
                             .rows = static_cast<size_t>(in[1].shape(0)),
                             .experts = shape.experts,
                             .top_k = shape.top_k,
-                            .renormalizes = shape.renormalizes,
+                            .routing = shape.routing,
+                            .bias = bias->empty() ? nullptr : bias->data(),
                             .logits_stride = row_stride(in[1]),
                             .ids = out[4].data<uint32_t>(),
                             .weights = out[3].data<float>()},

@@ -35,10 +35,7 @@ array RowLinear::with_bias(const array& sum) const {
       });
 }
 
-array RowLinear::operator()(const array& x) const {
-  const array part = matrix_->multiply(x).front();
-  return with_bias(all_sum(context_, part));
-}
+array RowLinear::operator()(const array& x) const { return with_bias(all_sum(context_, part(x))); }
 
 array RowLinear::sum_of_others(const array& x) const {
   return with_bias(all_sum(context_, zeros_after(context_, x, outputs_)));

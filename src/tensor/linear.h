@@ -39,6 +39,9 @@ class RowLinear {
   RowLinear(const Weights& module, uint32_t outputs, uint32_t inputs, topology::Range columns);
 
   array operator()(const array& x) const;
+  /// What this rank adds to the sum, for a caller that has more to add. Requires inputs, and no
+  /// bias where there are several ranks.
+  array part(const array& x) const { return matrix_->multiply(x).front(); }
   /// For a rank without inputs: what the others' parts sum up to. `x` is the block's input,
   /// [tokens, any].
   array sum_of_others(const array& x) const;

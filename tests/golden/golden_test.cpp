@@ -20,8 +20,9 @@ namespace {
 
 std::filesystem::path checkpoints_folder, logits_folder;
 
-constexpr std::array kModels = {"gemma2",  "gemma3_text", "llama", "llama_tied_bias", "llama_swa",
-                                "mistral", "qwen2",       "qwen3", "qwen3_untied",    "qwen3_moe"};
+constexpr std::array kModels = {"gemma2",    "gemma3_text",  "glm4_moe", "llama", "llama_tied_bias",
+                                "llama_swa", "mistral",      "mixtral",  "qwen2", "qwen2_moe",
+                                "qwen3",     "qwen3_untied", "qwen3_moe"};
 constexpr std::array kVariants = {"f32", "g64", "g32"};
 constexpr uint32_t kPageTokens = 8, kPages = 64, kVocab = 320;
 

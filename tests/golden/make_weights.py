@@ -85,6 +85,50 @@ def architectures():
             sliding_window_pattern=3,
             tie_word_embeddings=True,
         ),
+        "glm4_moe": dict(
+            base,
+            **gqa,
+            model_type="glm4_moe",
+            num_hidden_layers=3,
+            rope_theta=1e6,
+            rope_scaling=None,
+            partial_rotary_factor=0.5,
+            attention_bias=True,
+            use_qk_norm=True,
+            tie_word_embeddings=False,
+            n_routed_experts=8,
+            n_shared_experts=2,
+            num_experts_per_tok=3,
+            moe_intermediate_size=64,
+            norm_topk_prob=True,
+            n_group=4,
+            topk_group=2,
+            routed_scaling_factor=2.5,
+            first_k_dense_replace=1,
+        ),
+        "mixtral": dict(
+            base,
+            **gqa,
+            model_type="mixtral",
+            num_hidden_layers=2,
+            rope_theta=1e6,
+            tie_word_embeddings=False,
+            num_local_experts=4,
+            num_experts_per_tok=2,
+        ),
+        "qwen2_moe": dict(
+            base,
+            model_type="qwen2_moe",
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            rope_theta=1e6,
+            tie_word_embeddings=False,
+            num_experts=6,
+            num_experts_per_tok=2,
+            moe_intermediate_size=64,
+            shared_expert_intermediate_size=128,
+        ),
         "mistral": dict(
             base, **gqa, model_type="mistral", num_hidden_layers=2, rope_theta=1e6, tie_word_embeddings=False
         ),
@@ -125,14 +169,42 @@ def architectures():
     }
 
 
-def has_experts(config, layer):
-    return "num_experts" in config and layer not in config["mlp_only_layers"]
+def experts_of(config, layer):
+    """(block, experts, width of each) of a layer that has some, else None."""
+    kind = config["model_type"]
+    if kind == "mixtral":
+        return "block_sparse_moe", config["num_local_experts"], config["intermediate_size"]
+    if kind == "glm4_moe" and layer >= config["first_k_dense_replace"]:
+        return "mlp", config["n_routed_experts"], config["moe_intermediate_size"]
+    if "num_experts" in config and layer not in config.get("mlp_only_layers", []):
+        return "mlp", config["num_experts"], config["moe_intermediate_size"]
+    return None
 
 
 def quantization(config, group):
-    """As mlx-lm writes it: routers have 8 bits."""
-    routers = [f"model.layers.{i}.mlp.gate" for i in range(config["num_hidden_layers"]) if has_experts(config, i)]
+    """As mlx-lm writes it: routers have 8 bits. GLM's are no linear layer, and stay as they are."""
+    layers = range(config["num_hidden_layers"])
+    if config["model_type"] == "glm4_moe":
+        return dict(group_size=group, bits=4)
+    routers = [f"model.layers.{i}.{experts_of(config, i)[0]}.gate" for i in layers if experts_of(config, i)]
     return dict(group_size=group, bits=4) | {router: dict(group_size=64, bits=8) for router in routers}
+
+
+def shared_expert(config):
+    """The linear layers of the expert that every token takes."""
+    if config["model_type"] == "qwen2_moe":
+        name, width = "mlp.shared_expert", config["shared_expert_intermediate_size"]
+        extra = [("mlp.shared_expert_gate", 1, HIDDEN, False)]
+    elif config["model_type"] == "glm4_moe":
+        name, width = "mlp.shared_experts", config["n_shared_experts"] * config["moe_intermediate_size"]
+        extra = []
+    else:
+        return []
+    return extra + [
+        (f"{name}.gate_proj", width, HIDDEN, False),
+        (f"{name}.up_proj", width, HIDDEN, False),
+        (f"{name}.down_proj", HIDDEN, width, False),
+    ]
 
 
 def shapes(config):
@@ -140,8 +212,9 @@ def shapes(config):
     head_dim = config.get("head_dim", HIDDEN // config["num_attention_heads"])
     q, kv = config["num_attention_heads"] * head_dim, config["num_key_value_heads"] * head_dim
     mlp, kind = config["intermediate_size"], config["model_type"]
-    qkv_bias = config.get("attention_bias", kind == "qwen2")
-    out_bias, mlp_bias = config.get("attention_bias", False), config.get("mlp_bias", False)
+    qkv_bias = config.get("attention_bias", kind in ("qwen2", "qwen2_moe"))
+    out_bias = config.get("attention_bias", False) and kind != "glm4_moe"
+    mlp_bias = config.get("mlp_bias", False)
     out = {"model.embed_tokens.weight": (VOCAB, HIDDEN), "model.norm.weight": (HIDDEN,)}
     if not config["tie_word_embeddings"]:
         out["lm_head.weight"] = (VOCAB, HIDDEN)
@@ -153,11 +226,15 @@ def shapes(config):
             ("self_attn.v_proj", kv, HIDDEN, qkv_bias),
             ("self_attn.o_proj", HIDDEN, q, out_bias),
         ]
-        if has_experts(config, i):
-            experts, width = config["num_experts"], config["moe_intermediate_size"]
-            linear.append(("mlp.gate", experts, HIDDEN, False))
+        moe = experts_of(config, i)
+        if moe:
+            block, experts, width = moe
+            linear.append((f"{block}.gate", experts, HIDDEN, False))
             for name, rows, columns in (("gate", width, HIDDEN), ("up", width, HIDDEN), ("down", HIDDEN, width)):
-                out[f"{p}mlp.switch_mlp.{name}_proj.weight"] = (experts, rows, columns)
+                out[f"{p}{block}.switch_mlp.{name}_proj.weight"] = (experts, rows, columns)
+            linear += shared_expert(config)
+            if kind == "glm4_moe":
+                out[f"{p}mlp.gate.e_score_correction_bias"] = (experts,)
         else:
             linear += [
                 ("mlp.gate_proj", mlp, HIDDEN, mlp_bias),
@@ -173,14 +250,14 @@ def shapes(config):
             norms += ["pre_feedforward_layernorm", "post_feedforward_layernorm"]
         for norm in norms:
             out[f"{p}{norm}.weight"] = (HIDDEN,)
-        if kind in ("qwen3", "qwen3_moe", "gemma3_text"):
+        if kind in ("qwen3", "qwen3_moe", "gemma3_text", "glm4_moe"):
             out[f"{p}self_attn.q_norm.weight"] = out[f"{p}self_attn.k_norm.weight"] = (head_dim,)
     return out
 
 
 def draw(name, shape):
     generator = np.random.Generator(np.random.PCG64([SEED, zlib.crc32(name.encode())]))
-    if name.endswith(".bias"):
+    if name.endswith("bias"):
         mean, deviation = 0.0, 0.1
     elif len(shape) == 1:
         mean, deviation = 1.0, 0.15
@@ -213,7 +290,8 @@ def quantize(weight, group, bits=4):
 def tensors(config, group):
     for name, shape in shapes(config).items():
         value = draw(name, shape)
-        if group is None or len(shape) == 1:
+        is_kept = len(shape) == 1 or (config["model_type"] == "glm4_moe" and name.endswith("mlp.gate.weight"))
+        if group is None or is_kept:
             yield name, value
             continue
         module = name.removesuffix(".weight")

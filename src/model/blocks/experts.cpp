@@ -1,30 +1,73 @@
 #include "model/blocks/experts.h"
 
+#include "tensor/activation.h"
 #include "tensor/gather.h"
 
 namespace tandem::model {
+namespace {
 
-ExpertMlp::ExpertMlp(const tensor::Weights& w, const Config& c) : context_(w.context()) {
-  const topology::Range columns = w.part().expert_mlp;
+using topology::Range;
+
+std::vector<float> bias_of(const tensor::Weights& w, const ExpertMlpOptions& options) {
+  if (options.bias_module == nullptr) return {};
+  const bool is_here = *options.bias_module == '\0';
+  return (is_here ? w : w / options.bias_module).vector("e_score_correction_bias");
+}
+
+/// The shared expert is cut where the others are, and is a multiple of one of them wide.
+Range shared_columns(const tensor::Weights& w, const Config& c, Range columns) {
+  if (columns.size() == c.expert_mlp) return {0, c.shared_mlp};
+  const uint32_t times = c.shared_mlp / c.expert_mlp;
+  if (times * c.expert_mlp != c.shared_mlp)
+    throw tensor::LoadFailure(
+        {ErrorCode::kUnsupported,
+         fmt::format(
+             "{}: a shared expert of {} beside experts of {} is not split over ranks: serve "
+             "it on one rank, or with --split pipeline",
+             w.path(), c.shared_mlp, c.expert_mlp)});
+  return {times * columns.begin, times * columns.end};
+}
+
+}  // namespace
+
+ExpertMlp::ExpertMlp(const tensor::Weights& w, const Config& c, ExpertMlpOptions options)
+    : context_(w.context()) {
+  const Range columns = w.part().expert_mlp;
   if (columns.empty()) {
     w.skip();
     return;
   }
-  router_.emplace(w / "gate", c.hidden, topology::Range{0, c.experts});
+  router_.emplace(w / "gate", c.hidden, Range{0, c.experts});
   experts_.emplace(w,
                    tensor::ExpertsShape{.hidden = c.hidden,
                                         .width = c.expert_mlp,
                                         .experts = c.experts,
                                         .top_k = c.experts_of_token,
-                                        .renormalizes = c.renormalizes_experts},
-                   columns);
+                                        .routing = c.routing},
+                   columns, bias_of(w, options));
+  if (c.shared_mlp > 0) load_shared(w, c, options);
+}
+
+void ExpertMlp::load_shared(const tensor::Weights& w,
+                            const Config& c,
+                            const ExpertMlpOptions& options) {
+  shared_.emplace(w / options.shared, c, c.shared_mlp, shared_columns(w, c, w.part().expert_mlp));
+  if (options.shared_gate != nullptr)
+    shared_gate_.emplace(w / options.shared_gate, c.hidden, Range{0, 1});
+}
+
+tensor::array ExpertMlp::part(const tensor::array& x) const {
+  const tensor::array chosen = (*experts_)(x, (*router_)(x));
+  if (!shared_) return chosen;
+  const tensor::array shared = shared_->part(x);
+  return chosen +
+         (shared_gate_ ? tensor::times_sigmoid(context_, shared, (*shared_gate_)(x)) : shared);
 }
 
 tensor::array ExpertMlp::operator()(const tensor::array& x) const {
-  const tensor::array part =
-      experts_ ? (*experts_)(x, (*router_)(x))
-               : tensor::zeros_after(context_, x, static_cast<uint32_t>(x.shape(1)));
-  return tensor::all_sum(context_, part);
+  return tensor::all_sum(
+      context_,
+      experts_ ? part(x) : tensor::zeros_after(context_, x, static_cast<uint32_t>(x.shape(1))));
 }
 
 }  // namespace tandem::model

@@ -1,25 +1,39 @@
 // A layer's MLP made of experts.
 #pragma once
 
+#include "model/blocks/mlp.h"
 #include "model/config.h"
 #include "tensor/experts.h"
 #include "tensor/linear.h"
 
 namespace tandem::model {
 
-/// A router and the experts among which it chooses, the inside of each cut over the ranks. The
-/// router is whole on every rank, so that all choose alike.
+/// Places below the block, where a family has them.
+struct ExpertMlpOptions {
+  const char* bias_module = nullptr;  // of e_score_correction_bias; "": of the block itself
+  const char* shared = nullptr;       // the expert that every token takes
+  const char* shared_gate = nullptr;  // whose sigmoid weighs it
+};
+
+/// A router and the experts among which it chooses, the inside of each cut over the ranks; beside
+/// them perhaps an expert that every token takes. The router is whole on every rank, so that all
+/// choose alike.
 class ExpertMlp {
  public:
-  ExpertMlp(const tensor::Weights& w, const Config& config);
+  ExpertMlp(const tensor::Weights& w, const Config& config, ExpertMlpOptions options = {});
 
   /// [tokens, hidden] → the same.
   tensor::array operator()(const tensor::array& x) const;
 
  private:
+  void load_shared(const tensor::Weights& w, const Config& config, const ExpertMlpOptions& options);
+  tensor::array part(const tensor::array& x) const;
+
   tensor::Context context_;
-  std::optional<tensor::ColumnLinear> router_;  // both absent on a rank without columns
+  std::optional<tensor::ColumnLinear> router_;  // all absent on a rank without columns
   std::optional<tensor::Experts> experts_;
+  std::optional<SwiGlu> shared_;
+  std::optional<tensor::ColumnLinear> shared_gate_;
 };
 
 }  // namespace tandem::model

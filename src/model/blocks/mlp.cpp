@@ -4,9 +4,10 @@
 
 namespace tandem::model {
 
-SwiGlu::SwiGlu(const tensor::Weights& w, const Config& c)
-    : context_(w.context()), gate_(c.gate), down_(w / "down_proj", c.hidden, c.mlp, w.part().mlp) {
-  const topology::Range columns = w.part().mlp;
+SwiGlu::SwiGlu(const tensor::Weights& w, const Config& c) : SwiGlu(w, c, c.mlp, w.part().mlp) {}
+
+SwiGlu::SwiGlu(const tensor::Weights& w, const Config& c, uint32_t width, topology::Range columns)
+    : context_(w.context()), gate_(c.gate), down_(w / "down_proj", c.hidden, width, columns) {
   if (columns.empty()) {
     w.skip();
     return;
@@ -16,10 +17,13 @@ SwiGlu::SwiGlu(const tensor::Weights& w, const Config& c)
       c.hidden);
 }
 
-tensor::array SwiGlu::operator()(const tensor::array& x) const {
-  if (!gate_up_) return down_.sum_of_others(x);
+tensor::array SwiGlu::inside(const tensor::array& x) const {
   const auto gate_up = (*gate_up_)(x);
-  return down_(tensor::gated(context_, gate_, gate_up[0], gate_up[1]));
+  return tensor::gated(context_, gate_, gate_up[0], gate_up[1]);
+}
+
+tensor::array SwiGlu::operator()(const tensor::array& x) const {
+  return gate_up_ ? down_(inside(x)) : down_.sum_of_others(x);
 }
 
 }  // namespace tandem::model

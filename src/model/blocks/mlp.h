@@ -10,11 +10,17 @@ namespace tandem::model {
 class SwiGlu {
  public:
   SwiGlu(const tensor::Weights& w, const Config& config);
+  /// One whose inside is `width` wide, of which this rank has some columns.
+  SwiGlu(const tensor::Weights& w, const Config& config, uint32_t width, topology::Range columns);
 
   /// [tokens, hidden] → the same.
   tensor::array operator()(const tensor::array& x) const;
+  /// What this rank adds to that. Requires columns.
+  tensor::array part(const tensor::array& x) const { return down_.part(inside(x)); }
 
  private:
+  tensor::array inside(const tensor::array& x) const;
+
   tensor::Context context_;
   tensor::Gate gate_;
   std::optional<tensor::StackedLinear> gate_up_;  // absent on a rank without columns
