@@ -22,7 +22,8 @@ struct RanksOutcome {
 };
 
 struct RanksSetup {
-  model::RandomOptions model;
+  model::RandomOptions model = {};
+  std::shared_ptr<const format::Checkpoint> checkpoint = nullptr;  // in place of a random model
   topology::Split split = topology::Split::kTensor;
   uint32_t ranks = 1;
   std::vector<double> shares = {};
@@ -98,19 +99,20 @@ inline RanksOutcome run_ranks(const RanksSetup& setup, const std::vector<plan::S
     threads.emplace_back([&, rank] {
       RanksOutcome& out = parts[rank];
       out.hashes.resize(setup.ranks);
-      auto runner =
-          ModelRunner::load(std::make_shared<model::RandomCheckpoint>(setup.model),
-                            {.threads = 1,
-                             .split = setup.split,
-                             .rank = rank,
-                             .ranks = setup.ranks,
-                             .shares = setup.shares,
-                             .page_tokens = setup.page_tokens,
-                             .pages = setup.pages,
-                             .window_pages = setup.window_pages,
-                             .max_step_tokens = setup.window_pages != 0 ? 24U : plan::kStepTokens,
-                             .frees_windows = setup.window_pages != 0,
-                             .before_layers = setup.before_layers});
+      auto runner = ModelRunner::load(
+          setup.checkpoint ? setup.checkpoint
+                           : std::make_shared<model::RandomCheckpoint>(setup.model),
+          {.threads = 1,
+           .split = setup.split,
+           .rank = rank,
+           .ranks = setup.ranks,
+           .shares = setup.shares,
+           .page_tokens = setup.page_tokens,
+           .pages = setup.pages,
+           .window_pages = setup.window_pages,
+           .max_step_tokens = setup.window_pages != 0 ? 24U : plan::kStepTokens,
+           .frees_windows = setup.window_pages != 0,
+           .before_layers = setup.before_layers});
       if (!runner) return out.errors.push_back(runner.error());
       out.weight_bytes.push_back((*runner)->weight_bytes());
       if (setup.ranks > 1) (*runner)->set_transport(join_group(name, rank, setup.ranks));

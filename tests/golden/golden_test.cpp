@@ -1,8 +1,4 @@
 // Compares our logits with those of mlx-lm for tiny checkpoints (see update.sh), on both paths.
-// Usage: golden_test --checkpoints=DIR --logits=DIR
-#define DOCTEST_CONFIG_IMPLEMENT
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,53 +7,14 @@
 #include <numeric>
 #include <random>
 
-#include "format/safetensors.h"
+#include "golden_files.h"
 #include "runner/kv_type.h"
 #include "runner/stage.h"
 
 namespace tandem {
 namespace {
 
-std::filesystem::path checkpoints_folder, logits_folder;
-
-constexpr std::array kModels = {"gemma2",    "gemma3_text",  "glm4_moe", "llama", "llama_tied_bias",
-                                "llama_swa", "mistral",      "mixtral",  "qwen2", "qwen2_moe",
-                                "qwen3",     "qwen3_untied", "qwen3_moe"};
-constexpr std::array kVariants = {"f32", "g64", "g32"};
 constexpr uint32_t kPageTokens = 8, kPages = 64, kVocab = 320;
-
-using Tokens = std::vector<int32_t>;
-using Logits = std::vector<float>;
-
-/// The reference's results for one checkpoint.
-class Golden {
- public:
-  explicit Golden(const std::string& name) {
-    auto file = format::MappedFile::open(logits_folder / (name + ".safetensors"));
-    REQUIRE(file.has_value());
-    auto header = format::read_safetensors_header(*file);
-    REQUIRE(header.has_value());
-    for (const auto& [key, entry] : *header) {
-      auto mapping = file->map(entry.offset, entry.bytes);
-      REQUIRE(mapping.has_value());
-      entries_[key].assign(mapping->bytes.begin(), mapping->bytes.end());
-    }
-  }
-
-  Tokens tokens(const std::string& key) const { return values<int32_t>(key); }
-  Logits logits(const std::string& key) const { return values<float>(key); }
-
- private:
-  template <class T>
-  std::vector<T> values(const std::string& key) const {
-    const auto& bytes = entries_.at(key);
-    std::vector<T> out(bytes.size() / sizeof(T));
-    std::memcpy(out.data(), bytes.data(), bytes.size());
-    return out;
-  }
-
-  std::map<std::string, std::vector<std::byte>> entries_;
-};
 
 /// A loaded checkpoint and requests with page tables out of a shuffled pool.
 class Session {
@@ -148,7 +105,7 @@ void for_each_checkpoint(F check) {
         const std::string name = std::string(model) + "-" + variant;
         CAPTURE(name);
         CAPTURE((path == tensor::Path::kFast));
-        check(Golden(name), name, path, std::string_view(variant) == "f32" ? 2e-4F : 5e-4F);
+        check(Golden(name), name, path, tolerance_of(variant));
       }
 }
 
@@ -208,13 +165,3 @@ TEST_CASE("batch: three prompts of different lengths together give what each giv
 
 }  // namespace
 }  // namespace tandem
-
-int main(int argc, char** argv) {
-  doctest::Context context(argc, argv);
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    if (argument.starts_with("--checkpoints=")) tandem::checkpoints_folder = argument.substr(14);
-    if (argument.starts_with("--logits=")) tandem::logits_folder = argument.substr(9);
-  }
-  return context.run();
-}

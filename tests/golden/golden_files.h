@@ -1,0 +1,60 @@
+// The reference's results, and where they and the checkpoints lie.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "format/safetensors.h"
+
+namespace tandem {
+
+inline std::filesystem::path checkpoints_folder, logits_folder;  // set by main()
+
+inline constexpr std::array kModels = {
+    "gemma2",  "gemma3_text", "glm4_moe",  "llama", "llama_tied_bias", "llama_swa", "mistral",
+    "mixtral", "qwen2",       "qwen2_moe", "qwen3", "qwen3_untied",    "qwen3_moe"};
+inline constexpr std::array kVariants = {"f32", "g64", "g32"};
+
+using Tokens = std::vector<int32_t>;
+using Logits = std::vector<float>;
+
+/// The reference's results for one checkpoint.
+class Golden {
+ public:
+  explicit Golden(const std::string& name) {
+    auto file = format::MappedFile::open(logits_folder / (name + ".safetensors"));
+    REQUIRE(file.has_value());
+    auto header = format::read_safetensors_header(*file);
+    REQUIRE(header.has_value());
+    for (const auto& [key, entry] : *header) {
+      auto mapping = file->map(entry.offset, entry.bytes);
+      REQUIRE(mapping.has_value());
+      entries_[key].assign(mapping->bytes.begin(), mapping->bytes.end());
+    }
+  }
+
+  Tokens tokens(const std::string& key) const { return values<int32_t>(key); }
+  Logits logits(const std::string& key) const { return values<float>(key); }
+
+ private:
+  template <class T>
+  std::vector<T> values(const std::string& key) const {
+    const auto& bytes = entries_.at(key);
+    std::vector<T> out(bytes.size() / sizeof(T));
+    std::memcpy(out.data(), bytes.data(), bytes.size());
+    return out;
+  }
+
+  std::map<std::string, std::vector<std::byte>> entries_;
+};
+
+/// Largest difference of a logit, by the variant of a checkpoint.
+inline float tolerance_of(std::string_view variant) { return variant == "f32" ? 2e-4F : 5e-4F; }
+
+}  // namespace tandem

@@ -1,0 +1,70 @@
+// The same checkpoints over several ranks, against the same logits.
+#include "golden_files.h"
+#include "runner/ranks_test.h"
+
+namespace tandem {
+namespace {
+
+using runner::chunked_plans;
+using topology::Split;
+
+struct Cut {
+  const char* variant;
+  Split split;
+  uint32_t ranks;
+  std::vector<double> shares = {};
+};
+
+/// Every pair of variant, split and number of ranks that can go wrong by itself; `./dev deep` would
+/// add nothing but time.
+const std::vector<Cut> kCuts = {{"f32", Split::kTensor, 2},
+                                {"f32", Split::kTensor, 3},
+                                {"f32", Split::kTensor, 4},
+                                {"f32", Split::kPipeline, 2},
+                                {"g32", Split::kTensor, 2, {0.7, 0.3}},
+                                {"g32", Split::kTensor, 4},
+                                {"g64", Split::kTensor, 3},
+                                {"g64", Split::kPipeline, 2}};
+
+constexpr uint32_t kSplitPageTokens = 8, kSplitPages = 16;
+constexpr size_t kChunk = 11;
+
+/// Logits at the end of each chunk of the prompt, against those of the whole prompt in one pass.
+void check(const std::string& name, const Cut& cut) {
+  const Golden golden(name);
+  const auto tokens = golden.tokens("tokens");
+  auto checkpoint = format::open_checkpoint(checkpoints_folder / name);
+  REQUIRE(checkpoint.has_value());
+  const auto plans = chunked_plans(tokens, kChunk, kSplitPages, kSplitPageTokens);
+  const auto outcome = runner::run_ranks({.checkpoint = *checkpoint,
+                                          .split = cut.split,
+                                          .ranks = cut.ranks,
+                                          .shares = cut.shares,
+                                          .page_tokens = kSplitPageTokens,
+                                          .pages = kSplitPages},
+                                         plans);
+  for (const Error& error : outcome.errors) FAIL(error.message);
+  REQUIRE(outcome.logits.size() == plans.size());
+  const auto want = golden.logits("full.logits");
+  const size_t vocab = want.size() / tokens.size();
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const size_t last = std::min(tokens.size(), (i + 1) * kChunk) - 1;
+    const runner::Logits one(want.begin() + static_cast<std::ptrdiff_t>(last * vocab),
+                             want.begin() + static_cast<std::ptrdiff_t>((last + 1) * vocab));
+    CHECK(runner::largest_difference(outcome.logits[i], one) <= tolerance_of(cut.variant));
+  }
+}
+
+TEST_CASE("split: every family gives its logits over any ranks, cut by tensors or by layers") {
+  for (const char* model : kModels)
+    for (const Cut& cut : kCuts) {
+      const std::string name = std::string(model) + "-" + cut.variant;
+      CAPTURE(name);
+      CAPTURE(cut.ranks);
+      CAPTURE((cut.split == Split::kPipeline));
+      check(name, cut);
+    }
+}
+
+}  // namespace
+}  // namespace tandem
