@@ -78,3 +78,49 @@ TEST_CASE("expert choice: ids differ and exist whatever the logits") {
     CHECK(ids.back() < 4);
   }
 }
+
+TEST_CASE("expert choice: a bias moves the choice alone, and weights are scaled last") {
+  WorkerPool pool(1);
+  const std::vector<float> logits = {0, 1, 2, 3}, bias = {10, 0, 0, 0};
+  std::vector<uint32_t> ids(2);
+  std::vector<float> weights(2);
+  choose_experts(pool,
+                 {.logits = logits.data(),
+                  .rows = 1,
+                  .experts = 4,
+                  .top_k = 2,
+                  .routing = {.score = ExpertScore::kSigmoid, .renormalizes = true, .scale = 2},
+                  .bias = bias.data(),
+                  .ids = ids.data(),
+                  .weights = weights.data()});
+  CHECK(ids == std::vector<uint32_t>{0, 3});
+  const double low = 0.5, high = 1 / (1 + std::exp(-3.0));
+  CHECK(double{weights[0]} == doctest::Approx(2 * low / (low + high)));
+  CHECK(double{weights[1]} == doctest::Approx(2 * high / (low + high)));
+}
+
+TEST_CASE("expert choice: experts of groups that lose count as of score 0") {
+  WorkerPool pool(1);
+  // Groups {0, 1}, {2, 3}, {4, 5}: the second has the best expert, the last the best two together.
+  const std::vector<float> logits = {-3, -3, 3, -4, 2, 2};
+  const auto choose_of = [&](const std::vector<float>& bias, uint32_t top_groups) {
+    std::vector<uint32_t> ids(3);
+    std::vector<float> weights(3);
+    choose_experts(
+        pool, {.logits = logits.data(),
+               .rows = 1,
+               .experts = 6,
+               .top_k = 3,
+               .routing = {.score = ExpertScore::kSigmoid, .groups = 3, .top_groups = top_groups},
+               .bias = bias.empty() ? nullptr : bias.data(),
+               .ids = ids.data(),
+               .weights = weights.data()});
+    return ids;
+  };
+  CHECK(choose_of({}, 3) == std::vector<uint32_t>{2, 5, 4});
+  const auto of_one = choose_of({}, 1);
+  CHECK(of_one[0] == 5);
+  CHECK(of_one[1] == 4);
+  // Where even the best group's are below 0, those that lost go first.
+  CHECK(choose_of({-5, -5, -5, -5, -2, -2}, 1) == std::vector<uint32_t>{3, 2, 1});
+}

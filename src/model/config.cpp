@@ -12,17 +12,24 @@ tensor::RopeSpec::Kind rope_kind(const std::string& name) {
   if (name == "linear") return tensor::RopeSpec::Kind::kLinear;
   if (name == "llama3") return tensor::RopeSpec::Kind::kLlama3;
   if (name == "yarn") return tensor::RopeSpec::Kind::kYarn;
-  if (name == "factors") return tensor::RopeSpec::Kind::kFactors;
-  refuse(ErrorCode::kUnsupported,
-         fmt::format("rope_type {} is not supported; default, linear, llama3 and yarn are", name));
+  if (name == "factors" || name == "longrope" || name == "su")
+    return tensor::RopeSpec::Kind::kFactors;
+  refuse(
+      ErrorCode::kUnsupported,
+      fmt::format("rope_type {} is not supported; default, linear, llama3, yarn and longrope are",
+                  name));
 }
 
-/// One divisor for each rotated pair, as GGUF files give them.
-std::vector<double> decode_factors(const Json& scaling, uint32_t pairs) {
-  const Json* values = find(scaling, "factors");
+/// One divisor for each rotated pair: GGUF files give them as factors, longrope as long_factor,
+/// which is meant for prompts beyond the first context and taken for all, so that a cache stays
+/// right.
+std::vector<double> decode_factors(const Json& scaling, const char* key, uint32_t pairs) {
+  const Json* values = find(scaling, key);
   if (values == nullptr || !values->is_array() || values->size() != pairs)
     refuse(ErrorCode::kCorrupt,
-           fmt::format("rope_scaling should list {} factors, one for each pair", pairs));
+           fmt::format("rope_scaling should list {} numbers in {}, one for each "
+                       "pair that is rotated",
+                       pairs, key));
   std::vector<double> out;
   for (const Json& value : *values) {
     if (!value.is_number() || !(value.get<double>() > 0) || !std::isfinite(value.get<double>()))
@@ -31,6 +38,14 @@ std::vector<double> decode_factors(const Json& scaling, uint32_t pairs) {
     out.push_back(value.get<double>());
   }
   return out;
+}
+
+/// What longrope multiplies rotated values by: grows with how far the context was stretched.
+double long_magnitude(const Json& json, const Json& scaling, const Config& config) {
+  const double original = above_zero(scaling, "original_max_position_embeddings",
+                                     above_zero(json, "original_max_position_embeddings", 4096));
+  const double stretch = config.max_positions / original;
+  return stretch <= 1 ? 1 : std::sqrt(1 + std::log(stretch) / std::log(original));
 }
 
 /// rope_theta and rope_scaling, or rope_parameters that hold both (newer checkpoints).
@@ -55,7 +70,9 @@ tensor::RopeSpec decode_rope(const Json& json, const Config& config) {
   spec.interleaved = flag(json, "rope_traditional", false);
   if (spec.kind == tensor::RopeSpec::Kind::kDefault) return spec;
   if (spec.kind == tensor::RopeSpec::Kind::kFactors) {
-    spec.factors = decode_factors(s, spec.dims / 2);
+    const bool is_long = find(s, "factors") == nullptr && find(s, "long_factor") != nullptr;
+    spec.factors = decode_factors(s, is_long ? "long_factor" : "factors", spec.dims / 2);
+    if (is_long) spec.attention_factor = long_magnitude(json, s, config);
     return spec;
   }
   spec.factor = real(s, "factor");

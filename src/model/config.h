@@ -43,6 +43,7 @@ struct Config {
   bool has_tied_head = false;                       // when the config does not say: see describe()
   std::shared_ptr<const tensor::Rope> rope;         // shared: by all layers
   std::shared_ptr<const tensor::Rope> window_rope;  // of layers that see a window; null: as others
+  std::vector<bool> has_rope;                       // of each layer; empty: all have it
   std::vector<uint32_t> windows;                    // a layer's window in positions, 0: all of them
   std::vector<bool> is_recurrent = {};  // layers with a state, not keys and values; or none
 

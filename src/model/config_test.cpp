@@ -74,8 +74,8 @@ TEST_CASE("a number that no model can have is refused by name") {
 
 TEST_CASE("what would change results and is not offered is refused") {
   check_refused(with("hidden_act", "gelu"), ErrorCode::kUnsupported, "gelu");
-  check_refused(with("rope_scaling", nlohmann::json{{"rope_type", "longrope"}, {"factor", 2}}),
-                ErrorCode::kUnsupported, "longrope");
+  check_refused(with("rope_scaling", nlohmann::json{{"rope_type", "dynamic"}, {"factor", 2}}),
+                ErrorCode::kUnsupported, "dynamic");
   check_refused(with("layer_types", std::vector<std::string>(3, "chunked_attention")),
                 ErrorCode::kUnsupported, "chunked");
 }
@@ -153,7 +153,7 @@ TEST_CASE("rope factors divide the frequencies; a wrong number or value of them 
   const auto& after = scaled->rope->inverse_frequencies;
   CHECK(after[3] == before[3]);
   CHECK(after[7] == doctest::Approx(before[7] / 8));
-  check_refused(factors({1, 1, 1}), ErrorCode::kCorrupt, "8 factors");
+  check_refused(factors({1, 1, 1}), ErrorCode::kCorrupt, "8 numbers in factors");
   check_refused(factors({1, 1, 1, 1, 1, 1, 1, 0}), ErrorCode::kCorrupt, "above 0");
   check_refused(factors({1, 1, 1, 1, 1, 1, 1, "2"}), ErrorCode::kCorrupt, "above 0");
   check_refused(with("rope_scaling", nlohmann::json{{"rope_type", "factors"}}), ErrorCode::kCorrupt,

@@ -18,6 +18,11 @@ double share_of(std::string_view name, const model::Config& c, const Part& part)
   const auto is_in = [&](std::string_view module) {
     return name.find(module) != std::string_view::npos;
   };
+  if (is_in(".qkv_proj."))
+    return fraction(
+        {2 * part.kv_heads.begin + part.heads.begin, 2 * part.kv_heads.end + part.heads.end},
+        2 * c.kv_heads + c.heads);
+  if (is_in(".gate_up_proj.")) return fraction(part.mlp, c.mlp);
   if (is_in(".q_proj.") || is_in(".o_proj.")) return fraction(part.heads, c.heads);
   if (is_in(".k_proj.") || is_in(".v_proj.")) return fraction(part.kv_heads, c.kv_heads);
   if (is_in(".switch_mlp.") || is_in(".experts.") || is_in(".shared_expert"))

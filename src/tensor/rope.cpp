@@ -58,6 +58,8 @@ Rope make_rope(const RopeSpec& spec) {
   Rope rope{.inverse_frequencies = {}, .scale = 1, .interleaved = spec.interleaved};
   for (uint32_t pair = 0; pair < spec.dims / 2; ++pair)
     rope.inverse_frequencies.push_back(static_cast<float>(inverse_frequency(spec, pair)));
+  if (spec.kind == RopeSpec::Kind::kFactors && spec.attention_factor != 0)
+    rope.scale = static_cast<float>(spec.attention_factor);
   if (spec.kind == RopeSpec::Kind::kYarn) {
     const double from_factor =
         yarn_magnitude(spec.factor, spec.mscale) / yarn_magnitude(spec.factor, spec.mscale_all_dim);

@@ -19,7 +19,7 @@ struct RopeSpec {
   double high_freq_factor = 4;            // llama3
   double beta_fast = 32, beta_slow = 1;   // yarn
   double mscale = 1, mscale_all_dim = 0;  // yarn
-  double attention_factor = 0;            // yarn; 0: from factor and mscale
+  double attention_factor = 0;            // yarn, factors; 0: from factor and mscale, and 1
   std::vector<double> factors = {};       // factors: a divisor of each frequency, [dims / 2]
 };
 

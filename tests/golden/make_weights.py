@@ -129,6 +129,31 @@ def architectures():
             moe_intermediate_size=64,
             shared_expert_intermediate_size=128,
         ),
+        "phi3": dict(
+            base,
+            model_type="phi3",
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            rope_theta=1e4,
+            partial_rotary_factor=0.75,
+            rope_scaling=dict(
+                type="longrope",
+                short_factor=[1.0] * 12,
+                long_factor=[1.0 + 0.25 * i for i in range(12)],
+            ),
+            original_max_position_embeddings=32,
+            tie_word_embeddings=False,
+        ),
+        "smollm3": dict(
+            base,
+            **gqa,
+            model_type="smollm3",
+            num_hidden_layers=4,
+            rope_theta=1e6,
+            no_rope_layer_interval=2,
+            tie_word_embeddings=True,
+        ),
         "mistral": dict(
             base, **gqa, model_type="mistral", num_hidden_layers=2, rope_theta=1e6, tie_word_embeddings=False
         ),
@@ -226,6 +251,8 @@ def shapes(config):
             ("self_attn.v_proj", kv, HIDDEN, qkv_bias),
             ("self_attn.o_proj", HIDDEN, q, out_bias),
         ]
+        if kind == "phi3":
+            linear = [("self_attn.qkv_proj", q + 2 * kv, HIDDEN, False), linear[3]]
         moe = experts_of(config, i)
         if moe:
             block, experts, width = moe
@@ -235,6 +262,8 @@ def shapes(config):
             linear += shared_expert(config)
             if kind == "glm4_moe":
                 out[f"{p}mlp.gate.e_score_correction_bias"] = (experts,)
+        elif kind == "phi3":
+            linear += [("mlp.gate_up_proj", 2 * mlp, HIDDEN, False), ("mlp.down_proj", HIDDEN, mlp, False)]
         else:
             linear += [
                 ("mlp.gate_proj", mlp, HIDDEN, mlp_bias),

@@ -17,7 +17,10 @@ struct LlamaLayer {
 
   LlamaLayer(const Config& c, const Weights& w, uint32_t index)
       : input_norm(w / "input_layernorm", c.rms_eps),
-        attention(w / "self_attn", c, {.window = c.windows[index], .qk_norm = {}}),
+        attention(
+            w / "self_attn",
+            c,
+            {.window = c.windows[index], .has_rope = c.has_rope.empty() || c.has_rope[index]}),
         post_norm(w / "post_attention_layernorm", c.rms_eps),
         mlp(w / "mlp", c) {}
 

@@ -9,7 +9,26 @@ topology::Range times(topology::Range heads, uint32_t head_dim) {
   return {heads.begin * head_dim, heads.end * head_dim};
 }
 
-tensor::AttentionShape shape_of(const Weights& w, const Config& c, uint32_t window) {
+topology::Range after(uint32_t before, topology::Range range) {
+  return {before + range.begin, before + range.end};
+}
+
+/// The rows of this rank's heads.
+std::vector<tensor::MatrixSource> sources_of(const Weights& w,
+                                             const Config& c,
+                                             const AttentionOptions& options) {
+  const auto heads = times(w.part().heads, c.head_dim);
+  const auto kv_heads = times(w.part().kv_heads, c.head_dim);
+  if (options.fused == nullptr)
+    return {{w / "q_proj", heads}, {w / "k_proj", kv_heads}, {w / "v_proj", kv_heads}};
+  const Weights all = w / options.fused;
+  const uint32_t q = c.heads * c.head_dim, k = c.kv_heads * c.head_dim;
+  return {{all, heads}, {all, after(q, kv_heads)}, {all, after(q + k, kv_heads)}};
+}
+
+tensor::AttentionShape shape_of(const Weights& w,
+                                const Config& c,
+                                const AttentionOptions& options) {
   const topology::Part& part = w.part();
   return {.heads = part.heads.size(),
           .kv_heads = part.kv_heads.size(),
@@ -17,27 +36,24 @@ tensor::AttentionShape shape_of(const Weights& w, const Config& c, uint32_t wind
           .kv_of_head = topology::kv_of_head(w.shape(), part),
           .scale = static_cast<float>(c.attention_scale != 0 ? c.attention_scale
                                                              : 1.0 / std::sqrt(c.head_dim)),
-          .window = window,
+          .window = options.window,
           .softcap = static_cast<float>(c.attention_softcap),
-          .rope = window != 0 && c.window_rope ? c.window_rope : c.rope};
+          .rope = !options.has_rope                      ? nullptr
+                  : options.window != 0 && c.window_rope ? c.window_rope
+                                                         : c.rope};
 }
 
 }  // namespace
 
 Attention::Attention(const Weights& w, const Config& c, AttentionOptions options)
     : context_(w.context()),
-      shape_(shape_of(w, c, options.window)),
+      shape_(shape_of(w, c, options)),
       out_(w / "o_proj", c.hidden, c.heads * c.head_dim, times(w.part().heads, c.head_dim)) {
   if (shape_.heads == 0) {
     w.skip();
     return;
   }
-  const auto heads = times(w.part().heads, c.head_dim);
-  const auto kv_heads = times(w.part().kv_heads, c.head_dim);
-  qkv_.emplace(
-      std::vector<tensor::MatrixSource>{
-          {w / "q_proj", heads}, {w / "k_proj", kv_heads}, {w / "v_proj", kv_heads}},
-      c.hidden);
+  qkv_.emplace(sources_of(w, c, options), c.hidden);
   if (!options.qk_norm) return;
   q_norm_.emplace(w / "q_norm", *options.qk_norm, c.norm_offset);
   k_norm_.emplace(w / "k_norm", *options.qk_norm, c.norm_offset);

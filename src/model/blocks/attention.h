@@ -14,8 +14,10 @@ using tensor::Weights;
 
 /// Biases are used where the checkpoint has them.
 struct AttentionOptions {
-  uint32_t window = 0;            // positions a token sees; 0: all
-  std::optional<double> qk_norm;  // eps of an RMS norm of each query and key head
+  uint32_t window = 0;  // positions a token sees; 0: all
+  bool has_rope = true;
+  std::optional<double> qk_norm = {};  // eps of an RMS norm of each query and key head
+  const char* fused = nullptr;         // where q, k and v are the rows of one matrix, in this order
 };
 
 /// Queries and keys in the heads of this rank, their sum over the ranks.

@@ -4,6 +4,8 @@
 
 namespace tandem::model {
 
+using topology::Range;
+
 SwiGlu::SwiGlu(const tensor::Weights& w, const Config& c) : SwiGlu(w, c, c.mlp, w.part().mlp) {}
 
 SwiGlu::SwiGlu(const tensor::Weights& w, const Config& c, uint32_t width, topology::Range columns)
@@ -12,9 +14,13 @@ SwiGlu::SwiGlu(const tensor::Weights& w, const Config& c, uint32_t width, topolo
     w.skip();
     return;
   }
-  gate_up_.emplace(
-      std::vector<tensor::MatrixSource>{{w / "gate_proj", columns}, {w / "up_proj", columns}},
-      c.hidden);
+  const tensor::Weights fused = w / "gate_up_proj";
+  const Range up = {width + columns.begin, width + columns.end};
+  using Sources = std::vector<tensor::MatrixSource>;
+  gate_up_.emplace(fused.has("weight")
+                       ? Sources{{fused, columns}, {fused, up}}
+                       : Sources{{w / "gate_proj", columns}, {w / "up_proj", columns}},
+                   c.hidden);
 }
 
 tensor::array SwiGlu::inside(const tensor::array& x) const {

@@ -6,7 +6,8 @@
 
 namespace tandem::model {
 
-/// down(act(gate(x)) * up(x)) with the config's activation, its inside cut over the ranks.
+/// down(act(gate(x)) * up(x)) with the config's activation, its inside cut over the ranks. Gate and
+/// up may be one matrix, gate_up_proj.
 class SwiGlu {
  public:
   SwiGlu(const tensor::Weights& w, const Config& config);

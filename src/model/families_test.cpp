@@ -1,0 +1,155 @@
+// What families read from their configs, and what they refuse.
+#include <doctest/doctest.h>
+
+#include "model/arch.h"
+
+namespace tandem::model {
+namespace {
+
+using Json = nlohmann::json;
+
+Json base(const char* model_type) {
+  return {{"model_type", model_type},       {"hidden_size", 64},        {"num_hidden_layers", 6},
+          {"num_attention_heads", 4},       {"num_key_value_heads", 2}, {"head_dim", 32},
+          {"intermediate_size", 96},        {"vocab_size", 100},        {"rms_norm_eps", 1e-6},
+          {"max_position_embeddings", 4096}};
+}
+
+Config decode(const Json& json) {
+  const auto arch = find_arch(json);
+  REQUIRE(arch.has_value());
+  auto config = arch->decode(json);
+  REQUIRE_MESSAGE(config.has_value(), config.error().message);
+  return *std::move(config);
+}
+
+std::string refusal(const Json& json) {
+  const auto config = find_arch(json)->decode(json);
+  return config ? std::string() : config.error().message;
+}
+
+bool refuses(Json json, const char* key, const Json& value) {
+  json[key] = value;
+  return refusal(json).find(key) != std::string::npos;
+}
+
+TEST_CASE("families: an unknown one is refused with the nearest that is served") {
+  const auto unknown = find_arch(Json{{"model_type", "gemma3"}});
+  REQUIRE(!unknown.has_value());
+  CHECK(unknown.error().code == ErrorCode::kUnsupported);
+  CHECK(unknown.error().message.find("nearest family is gemma3_text") != std::string::npos);
+  CHECK(find_arch(Json::object()).error().message.find("(none)") != std::string::npos);
+}
+
+TEST_CASE("families: gemma3 sees windows in five of six layers, with a rope of their own") {
+  Json json = base("gemma3_text");
+  const Config plain = decode(json);
+  CHECK(plain.windows == std::vector<uint32_t>{512, 512, 512, 512, 512, 0});
+  CHECK(plain.embed_scale == 8);
+  json.update({{"sliding_window", 20}, {"sliding_window_pattern", 2}});
+  CHECK(decode(json).windows == std::vector<uint32_t>{20, 0, 20, 0, 20, 0});
+  // The slowest pair turns by base^(-30 / 32).
+  CHECK(plain.rope->inverse_frequencies.back() == doctest::Approx(std::pow(1e6, -30.0 / 32)));
+  CHECK(plain.window_rope->inverse_frequencies.back() ==
+        doctest::Approx(std::pow(1e4, -30.0 / 32)));
+  json["rope_parameters"] = {{"full_attention", {{"rope_theta", 1e5}}},
+                             {"sliding_attention", {{"rope_theta", 1e3}}}};
+  const Config newer = decode(json);
+  CHECK(newer.rope->inverse_frequencies.back() == doctest::Approx(std::pow(1e5, -30.0 / 32)));
+  CHECK(newer.window_rope->inverse_frequencies.back() ==
+        doctest::Approx(std::pow(1e3, -30.0 / 32)));
+  CHECK(refuses(json, "sliding_window_pattern", 0));
+  CHECK(refuses(json, "query_pre_attn_scalar", -1));
+}
+
+TEST_CASE("families: the embedding scale of gemma3 has the reference's 8 bits") {
+  Json json = base("gemma3_text");
+  json["hidden_size"] = 1152;  // its root is 33.94
+  CHECK(decode(json).embed_scale == 34);
+}
+
+TEST_CASE("families: gemma2's first layer and every other one see its window, if it has one") {
+  Json json = base("gemma2");
+  CHECK(decode(json).windows == std::vector<uint32_t>(6, 0));
+  json["sliding_window"] = 4096;
+  CHECK(decode(json).windows == std::vector<uint32_t>{4096, 0, 4096, 0, 4096, 0});
+  CHECK(decode(json).logit_softcap == 30);
+  CHECK(refuses(json, "attn_logit_softcapping", "x"));
+}
+
+Json glm() {
+  Json json = base("glm4_moe");
+  json.update({{"n_routed_experts", 8},
+               {"n_shared_experts", 2},
+               {"num_experts_per_tok", 3},
+               {"moe_intermediate_size", 32},
+               {"first_k_dense_replace", 2},
+               {"n_group", 4},
+               {"topk_group", 2},
+               {"routed_scaling_factor", 2.5}});
+  return json;
+}
+
+TEST_CASE("families: glm4_moe's experts come after its dense layers, in groups, with shared ones") {
+  const Config c = decode(glm());
+  CHECK(c.has_experts == std::vector<bool>{false, false, true, true, true, true});
+  CHECK(c.shared_mlp == 64);
+  CHECK(c.routing.score == kernels::ExpertScore::kSigmoid);
+  CHECK(c.routing.groups == 4);
+  CHECK(c.routing.top_groups == 2);
+  CHECK(c.routing.scale == 2.5F);
+  CHECK(refuses(glm(), "num_experts_per_tok", 9));
+  CHECK(refuses(glm(), "topk_method", "greedy"));
+  CHECK(refuses(glm(), "routed_scaling_factor", 0));
+  for (const uint32_t groups : {3U, 8U}) {
+    Json json = glm();
+    json["n_group"] = groups;
+    CHECK(refusal(json).find("groups") != std::string::npos);
+  }
+}
+
+TEST_CASE("families: layers for predicting several tokens are counted, and are not layers") {
+  Json json = glm();
+  json["num_nextn_predict_layers"] = 1;
+  CHECK(decode(json).layers == 6);
+  CHECK(decode(json).extra_layers == 1);
+}
+
+TEST_CASE("families: longrope takes its long factors and stretches what it rotates") {
+  Json json = base("phi3");
+  std::vector<double> factors(16, 2.0);
+  json["original_max_position_embeddings"] = 1024;
+  json["rope_scaling"] = {
+      {"type", "longrope"}, {"long_factor", factors}, {"short_factor", factors}};
+  const Config c = decode(json);
+  CHECK(c.rope->inverse_frequencies.front() == 0.5F);
+  CHECK(double{c.rope->scale} == doctest::Approx(std::sqrt(1 + std::log(4.0) / std::log(1024.0))));
+  json["rope_scaling"]["long_factor"] = {1, 2, 3};
+  CHECK(refusal(json).find("16 numbers in long_factor") != std::string::npos);
+}
+
+TEST_CASE("families: smollm3 has layers without a rope") {
+  Json json = base("smollm3");
+  CHECK(decode(json).has_rope == std::vector<bool>{true, true, true, false, true, true});
+  json["no_rope_layers"] = {1, 0, 1, 0, 1, 0};
+  CHECK(decode(json).has_rope == std::vector<bool>{true, false, true, false, true, false});
+  CHECK(refuses(json, "no_rope_layers", {1, 0}));
+  CHECK(refuses(json, "no_rope_layers", {1, 0, "x", 0, 1, 0}));
+}
+
+TEST_CASE("families: mixtral and qwen2_moe say their experts in their own words") {
+  Json mixtral = base("mixtral");
+  mixtral.update({{"num_local_experts", 8}, {"num_experts_per_tok", 2}});
+  CHECK(decode(mixtral).expert_mlp == 96);
+  CHECK(decode(mixtral).routing.renormalizes);
+  CHECK(refuses(mixtral, "num_local_experts", 0));
+  CHECK(refuses(mixtral, "num_experts_per_tok", 9));
+  Json qwen = base("qwen2_moe");
+  qwen.update({{"num_experts", 8}, {"num_experts_per_tok", 2}, {"moe_intermediate_size", 32}});
+  CHECK(refusal(qwen).find("shared_expert_intermediate_size") != std::string::npos);
+  qwen["shared_expert_intermediate_size"] = 64;
+  CHECK(decode(qwen).shared_mlp == 64);
+}
+
+}  // namespace
+}  // namespace tandem::model
