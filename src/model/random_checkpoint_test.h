@@ -111,6 +111,20 @@ class RandomCheckpoint final : public format::Checkpoint {
   /// Adds a tensor that no model uses.
   void add_stray(const std::string& name) { put_floats(name, {4}, 1, 0); }
   void remove(const std::string& name) { tensors_.erase(name); }
+  /// Puts a number in the place of element `at` of a tensor of floats.
+  void put(const std::string& name, size_t at, float value) {
+    format::Tensor& tensor = tensors_.at(name);
+    auto copy = std::make_shared<std::vector<std::byte>>(tensor.bytes.begin(), tensor.bytes.end());
+    std::memcpy(copy->data() + at * sizeof(float), &value, sizeof(float));
+    tensor.bytes = *copy;
+    tensor.owner = std::move(copy);
+  }
+  /// Leaves only so many columns of a matrix, counted from the first element.
+  void narrow(const std::string& name, int64_t columns) {
+    format::Tensor& tensor = tensors_.at(name);
+    tensor.shape[1] = columns;
+    tensor.bytes = tensor.bytes.first(static_cast<size_t>(tensor.shape[0] * columns) * 4);
+  }
   /// Changes a key of the config.
   void set(const char* key, nlohmann::json value) { config_[key] = std::move(value); }
   /// Takes a key out of the config.

@@ -23,18 +23,16 @@ format::Tensor ExpertWeights::load(const char* leaf, uint32_t index) const {
 
 MappedMatrix ExpertWeights::map(uint32_t index) const {
   const Weights from = at(index);
-  MappedMatrix out{.weight = load("weight", index), .quantization = from.quantization()};
+  MappedMatrix out{
+      .name = from.path(), .weight = load("weight", index), .quantization = from.quantization()};
   if (out.weight.shape.size() != 2 || out.outputs() != outputs_ || out.inputs() != inputs_)
     throw LoadFailure({ErrorCode::kCorrupt, fmt::format("{}: an expert is not [{}, {}]",
                                                         from.path(), outputs_, inputs_)});
-  if (!out.quantization) return out;
-  out.scales = load("scales", index);
-  out.biases = load("biases", index);
-  const auto groups = int64_t{inputs_} / out.quantization->group_size;
-  const std::vector<int64_t> expected = {int64_t{outputs_}, groups};
-  if (out.scales.shape != expected || out.biases.shape != expected)
-    throw LoadFailure({ErrorCode::kCorrupt, fmt::format("{}: the scales or biases are not [{}, {}]",
-                                                        from.path(), outputs_, groups)});
+  if (out.quantization) {
+    out.scales = load("scales", index);
+    out.biases = load("biases", index);
+  }
+  if (const Status fits = check_layout(out); !fits) throw LoadFailure(fits.error());
   return out;
 }
 

@@ -145,6 +145,7 @@ void Experts::load_plain(const Weights& module, Range columns) {
     for (uint32_t e = 0; e < shape_.experts; ++e) {
       const MappedMatrix m = from.map(e);
       require_alike(from.at(e), m, first);
+      require_finite(m, rows, inputs);
       const auto bits = quantization ? static_cast<size_t>(quantization->bits) : size_t{1};
       weights.add(m.weight, window(m.weight, rows, inputs, bits, quantization ? 32 : 1));
       if (!quantization) continue;

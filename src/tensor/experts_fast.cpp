@@ -13,7 +13,7 @@ namespace {
 
 using Mapped = std::vector<MappedMatrix>;  // of one expert
 
-/// One matrix for each expert, by all workers. Their errors name `where`.
+/// One matrix for each expert, by all workers, counted as bytes of `where`.
 std::vector<kernels::PackedMatrix> pack_all(const Weights& where,
                                             const std::vector<Mapped>& experts,
                                             kernels::Slice rows,

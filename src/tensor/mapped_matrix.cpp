@@ -1,5 +1,9 @@
 #include "tensor/mapped_matrix.h"
 
+#include <algorithm>
+#include <future>
+
+#include "format/finite.h"
 #include "tensor/dtype.h"
 #include "tensor/host.h"
 
@@ -30,7 +34,76 @@ kernels::DenseView dense_view(const MappedMatrix& m, kernels::Slice rows, kernel
           .col_slice = columns};
 }
 
+bool is_float(format::Dtype dtype) {
+  return dtype == format::Dtype::kF32 || dtype == format::Dtype::kF16 ||
+         dtype == format::Dtype::kBF16;
+}
+
+/// Of a tensor that has one number for `per` columns of the matrix.
+Status check_finite(const MappedMatrix& m,
+                    const char* leaf,
+                    const format::Tensor& tensor,
+                    kernels::Slice rows,
+                    kernels::Slice columns,
+                    size_t per) {
+  const size_t width = m.inputs() / per;
+  const format::Window window = {.width = width,
+                                 .first_row = rows.begin,
+                                 .end_row = std::min(rows.end, m.outputs()),
+                                 .first_column = std::min(columns.begin / per, width),
+                                 .end_column = std::min(columns.end / per, width)};
+  if (format::is_finite(tensor, window)) return {};
+  return Error{
+      ErrorCode::kCorrupt,
+      fmt::format("{}.{} holds a number that is NaN or infinite: the file is damaged, fetch "
+                  "or convert the model again",
+                  m.name, leaf)};
+}
+
 }  // namespace
+
+MappedMatrix map(const Weights& module, topology::Range rows) {
+  MappedMatrix out{.name = module.path(),
+                   .weight = module.raw("weight", rows),
+                   .quantization = module.quantization()};
+  if (out.quantization) {
+    out.scales = module.raw("scales", rows);
+    out.biases = module.raw("biases", rows);
+  }
+  if (const Status fits = check_layout(out); !fits) throw LoadFailure(fits.error());
+  return out;
+}
+
+Status check_layout(const MappedMatrix& m) {
+  const format::Tensor& numbers = m.quantization ? m.scales : m.weight;
+  if (!is_float(numbers.dtype))
+    return Error{ErrorCode::kUnsupported, fmt::format("{}: weights of type {} are not supported",
+                                                      m.name, format::name(numbers.dtype))};
+  if (!m.quantization) return {};
+  if (m.weight.dtype != format::Dtype::kU32)
+    return Error{ErrorCode::kCorrupt, fmt::format("{}: codes should be of type U32, are {}", m.name,
+                                                  format::name(m.weight.dtype))};
+  const size_t groups = m.inputs() / static_cast<size_t>(m.quantization->group_size);
+  const std::vector<int64_t> expected = {m.weight.shape[0], static_cast<int64_t>(groups)};
+  if (m.scales.shape == expected && m.biases.shape == expected && m.scales.dtype == m.biases.dtype)
+    return {};
+  return Error{ErrorCode::kCorrupt,
+               fmt::format("{}: the scales or biases are not [{}, {}] of one type: config.json's "
+                           "quantization is another than the file's, or the file is damaged",
+                           m.name, expected[0], expected[1])};
+}
+
+Status check_finite(const MappedMatrix& m, kernels::Slice rows, kernels::Slice columns) {
+  if (!m.quantization) return check_finite(m, "weight", m.weight, rows, columns, 1);
+  const auto group = static_cast<size_t>(m.quantization->group_size);
+  Status scales = check_finite(m, "scales", m.scales, rows, columns, group);
+  return scales ? check_finite(m, "biases", m.biases, rows, columns, group) : scales;
+}
+
+void require_finite(const MappedMatrix& m, topology::Range rows, topology::Range columns) {
+  const Status finite = check_finite(m, {rows.begin, rows.end}, {columns.begin, columns.end});
+  if (!finite) throw LoadFailure(finite.error());
+}
 
 size_t MappedMatrix::inputs() const {
   const auto stored = static_cast<size_t>(weight.shape[1]);
@@ -42,9 +115,11 @@ bool MappedMatrix::is_like(const MappedMatrix& other) const {
          scales.dtype == other.scales.dtype;
 }
 
-Result<kernels::PackedMatrix> pack(std::span<const MappedMatrix> matrices,
-                                   kernels::Slice rows,
-                                   kernels::Slice columns) {
+namespace {
+
+Result<kernels::PackedMatrix> pack_unchecked(std::span<const MappedMatrix> matrices,
+                                             kernels::Slice rows,
+                                             kernels::Slice columns) {
   if (!matrices.front().quantization) {
     std::vector<kernels::DenseView> views;
     for (const MappedMatrix& m : matrices) views.push_back(dense_view(m, rows, columns));
@@ -55,12 +130,27 @@ Result<kernels::PackedMatrix> pack(std::span<const MappedMatrix> matrices,
   return kernels::PackedMatrix::from_quantized(views);
 }
 
+}  // namespace
+
+Result<kernels::PackedMatrix> pack(std::span<const MappedMatrix> matrices,
+                                   kernels::Slice rows,
+                                   kernels::Slice columns) {
+  // Beside the packing, which takes far longer and then finds what was read here in memory.
+  auto checked = std::async(std::launch::async, [&]() -> Status {
+    for (const MappedMatrix& m : matrices)
+      if (Status finite = check_finite(m, rows, columns); !finite) return finite;
+    return {};
+  });
+  auto packed = pack_unchecked(matrices, rows, columns);
+  if (const Status finite = checked.get(); !finite) return finite.error();
+  if (packed) return packed;
+  Error error = packed.error();
+  error.message = fmt::format("{}: {}", matrices.front().name, error.message);
+  return error;
+}
+
 kernels::PackedMatrix packed_or_throw(const Weights& module, Result<kernels::PackedMatrix> packed) {
-  if (!packed) {
-    Error error = packed.error();
-    error.message = fmt::format("{}: {}", module.path(), error.message);
-    throw LoadFailure(std::move(error));
-  }
+  if (!packed) throw LoadFailure(packed.error());
   module.count_bytes(packed->bytes());
   return std::move(packed).value();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "kernels/packed_matrix.h"
 #include "tensor/weights.h"
@@ -9,6 +10,7 @@
 namespace tandem::tensor {
 
 struct MappedMatrix {
+  std::string name;  // of the module, for errors
   format::Tensor weight;
   std::optional<format::Quantization> quantization;
   format::Tensor scales = {}, biases = {};  // when quantized
@@ -18,12 +20,27 @@ struct MappedMatrix {
   bool is_like(const MappedMatrix& other) const;
 };
 
-/// The slices of matrices that are alike, one below the other. Any thread.
+/// Rows of a module's matrix. Throws LoadFailure (missing, or what check_layout() refuses).
+MappedMatrix map(const Weights& module, topology::Range rows);
+
+/// Whether the tensors are of types that can be computed with, and scales and biases have one
+/// number for each group. Errors name the matrix: kUnsupported, kCorrupt.
+Status check_layout(const MappedMatrix& matrix);
+
+/// kCorrupt with the tensor's name when a slice holds a number that is NaN or infinite,
+/// with which every request would fail. Any thread.
+Status check_finite(const MappedMatrix& matrix, kernels::Slice rows, kernels::Slice columns);
+
+/// The same, thrown as LoadFailure.
+void require_finite(const MappedMatrix& matrix, topology::Range rows, topology::Range columns);
+
+/// The slices of matrices that are alike, one below the other. Errors name a matrix: those of
+/// check_finite() and of the layout. Any thread.
 Result<kernels::PackedMatrix> pack(std::span<const MappedMatrix> matrices,
                                    kernels::Slice rows,
                                    kernels::Slice columns);
 
-/// What pack() gave, counted as bytes of `module`. Throws LoadFailure, which names the module.
+/// What pack() gave, counted as bytes of `module`. Throws LoadFailure.
 kernels::PackedMatrix packed_or_throw(const Weights& module, Result<kernels::PackedMatrix> packed);
 
 /// An array of its own on the default device. `data` may go afterwards.

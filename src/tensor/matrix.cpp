@@ -80,23 +80,23 @@ Matrix::Matrix(const std::vector<MatrixSource>& sources,
 }
 
 void Matrix::load_plain(const MatrixSource& s, Range columns, bool with_bias) {
-  const auto weight = s.module.raw("weight", s.rows);
-  const auto quantization = s.module.quantization();
+  const MappedMatrix mapped = map(s.module, s.rows);
+  require_finite(mapped, {0, s.rows.size()}, columns);
+  const auto& quantization = mapped.quantization;
   const auto stored = [&](size_t column) {
     return quantization ? column * static_cast<size_t>(quantization->bits) / 32 : column;
   };
-  Plain out{.weight = copy_columns(weight, stored(columns.begin), stored(columns.end))};
+  Plain out{.weight = copy_columns(mapped.weight, stored(columns.begin), stored(columns.end))};
   if (quantization) {
     out.bits = quantization->bits;
     out.group = quantization->group_size;
     const auto group = static_cast<size_t>(out.group);
-    const auto load = [&](const char* leaf) {
-      const auto part =
-          copy_columns(s.module.raw(leaf, s.rows), columns.begin / group, columns.end / group);
+    const auto load = [&](const format::Tensor& numbers) {
+      const auto part = copy_columns(numbers, columns.begin / group, columns.end / group);
       return as_type(part, context_.dtype);
     };
-    out.scales = load("scales");
-    out.biases = load("biases");
+    out.scales = load(mapped.scales);
+    out.biases = load(mapped.biases);
     s.module.count_bytes(out.scales->nbytes() * 2);
   } else {
     out.weight = as_type(out.weight, context_.dtype);

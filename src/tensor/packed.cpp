@@ -11,15 +11,6 @@ namespace {
 
 using topology::Range;
 
-MappedMatrix map(const MatrixSource& s) {
-  MappedMatrix out{.weight = s.module.raw("weight", s.rows),
-                   .quantization = s.module.quantization()};
-  if (!out.quantization) return out;
-  out.scales = s.module.raw("scales", s.rows);
-  out.biases = s.module.raw("biases", s.rows);
-  return out;
-}
-
 /// Rows ids[i] - first of the matrix; zeros where it has no such row.
 void gather_own(kernels::WorkerPool& workers,
                 const kernels::PackedMatrix& matrix,
@@ -43,7 +34,7 @@ void gather_own(kernels::WorkerPool& workers,
 
 void Matrix::load_packed(const std::vector<MatrixSource>& sources, Range columns) {
   std::vector<MappedMatrix> mapped;
-  for (const MatrixSource& s : sources) mapped.push_back(map(s));
+  for (const MatrixSource& s : sources) mapped.push_back(map(s.module, s.rows));
   size_t at = 0;
   for (size_t begin = 0; begin < mapped.size();) {
     size_t end = begin + 1;

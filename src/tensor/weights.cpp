@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/scalar_type.h"
 #include "tensor/dtype.h"
@@ -78,6 +79,12 @@ std::vector<float> Weights::vector(std::string_view leaf,
   std::vector<float> out(static_cast<size_t>(tensor.shape[0]));
   for (size_t i = 0; i < out.size(); ++i)
     out[i] = kernels::load_scalar(tensor.bytes.data(), type, i);
+  if (!std::ranges::all_of(out, [](float x) { return std::isfinite(x); }))
+    throw LoadFailure(
+        {ErrorCode::kCorrupt,
+         fmt::format("{} holds a number that is NaN or infinite: the file is damaged, "
+                     "fetch or convert the model again",
+                     name_of(leaf))});
   count_bytes(out.size() * sizeof(float));
   return out;
 }

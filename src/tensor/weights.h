@@ -49,7 +49,7 @@ class Weights {
   /// A tensor as stored, or some of its rows.
   format::Tensor raw(std::string_view leaf,
                      std::optional<topology::Range> rows = std::nullopt) const;
-  /// Elements [begin, end) of a vector as float32; all of them by default.
+  /// Elements [begin, end) of a vector as float32; all of them by default. All must be finite.
   std::vector<float> vector(std::string_view leaf,
                             std::optional<topology::Range> range = std::nullopt) const;
 

@@ -1,0 +1,76 @@
+// Checkpoints whose numbers or tensors no model can be made of.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "model/random_checkpoint_test.h"
+#include "runner/model_runner.h"
+
+namespace tandem::runner {
+namespace {
+
+using model::RandomCheckpoint;
+using model::RandomOptions;
+
+constexpr float kTooMuch = std::numeric_limits<float>::infinity();
+
+/// Why it cannot be loaded; empty when it can.
+std::string refusal(std::shared_ptr<const RandomCheckpoint> checkpoint, tensor::Path path) {
+  const auto loaded = ModelRunner::load(std::move(checkpoint),
+                                        {.path = path, .threads = 2, .page_tokens = 4, .pages = 8});
+  if (loaded) return {};
+  CHECK(loaded.error().code == ErrorCode::kCorrupt);
+  return loaded.error().message;
+}
+
+void check_names(const RandomOptions& o, const std::string& tensor, float value) {
+  for (const tensor::Path path : {tensor::Path::kFast, tensor::Path::kPlain}) {
+    const auto checkpoint = std::make_shared<RandomCheckpoint>(o);
+    REQUIRE(refusal(checkpoint, path).empty());
+    checkpoint->put(tensor, 7, value);
+    const std::string message = refusal(checkpoint, path);
+    CAPTURE(tensor);
+    CAPTURE(message);
+    CHECK(message.starts_with(tensor + " holds a number that is NaN or infinite"));
+    CHECK(message.find("damaged") != std::string::npos);
+  }
+}
+
+TEST_CASE("a weight that is NaN or infinite is refused at load with its tensor's name") {
+  const RandomOptions dense{.model_type = "qwen2"};
+  check_names(dense, "model.embed_tokens.weight", std::nanf(""));
+  check_names(dense, "model.norm.weight", kTooMuch);
+  check_names(dense, "model.layers.1.input_layernorm.weight", std::nanf(""));
+  check_names(dense, "model.layers.0.self_attn.v_proj.weight", -kTooMuch);
+  check_names(dense, "model.layers.0.self_attn.k_proj.bias", std::nanf(""));
+  check_names(dense, "model.layers.1.mlp.down_proj.weight", std::nanf(""));
+  const RandomOptions codes{.has_tied_head = false, .bits = 4};
+  check_names(codes, "lm_head.scales", std::nanf(""));
+  check_names(codes, "model.layers.0.self_attn.o_proj.biases", kTooMuch);
+  check_names(codes, "model.layers.1.mlp.up_proj.scales", std::nanf(""));
+}
+
+TEST_CASE("an expert's weight that is not finite is refused with its tensor's name") {
+  for (const int bits : {0, 4}) {
+    RandomOptions o{.model_type = "qwen3_moe", .bits = bits};
+    const std::string leaf = bits == 0 ? "weight" : "scales";
+    check_names(o, "model.layers.0.mlp.switch_mlp.gate_proj." + leaf, std::nanf(""));
+    check_names(o, "model.layers.0.mlp.gate." + leaf, std::nanf(""));
+    o.stacks_experts = false;
+    check_names(o, "model.layers.0.mlp.experts.3.down_proj." + leaf, kTooMuch);
+  }
+}
+
+TEST_CASE("scales of another number of groups than the config says are refused") {
+  for (const tensor::Path path : {tensor::Path::kFast, tensor::Path::kPlain}) {
+    const auto checkpoint = std::make_shared<RandomCheckpoint>(RandomOptions{.bits = 4});
+    checkpoint->narrow("model.layers.1.self_attn.o_proj.scales", 2);
+    CHECK(refusal(checkpoint, path)
+              .find("model.layers.1.self_attn.o_proj: the scales or biases "
+                    "are not [64, 4]") == 0);
+  }
+}
+
+}  // namespace
+}  // namespace tandem::runner
