@@ -171,8 +171,7 @@ void Core::draw(schedule::Sequence& sequence, std::span<const float> logits) {
 void Core::take_drawn(schedule::Sequence& sequence, gen::TokenId id) {
   if (id >= 0) return take(sequence, {.id = id});
   end(sequence.request.id,
-      gen::Failed{{.code = ErrorCode::kInternal,
-                   .message = "[engine] the device found no logit that is a number"}});
+      gen::Failed{{.code = ErrorCode::kInternal, .message = std::string(sample::kNoFiniteLogit)}});
 }
 
 /// A row that went on with this token is in flight already when the device drew it: when the answer

@@ -30,6 +30,15 @@ size_t pick(const std::vector<double>& sums, double target) {
   return static_cast<size_t>(std::upper_bound(sums.begin(), sums.end(), target) - sums.begin());
 }
 
+/// Why nothing can be drawn.
+Error no_logit(const DrawInput& input) {
+  const bool had_some = std::ranges::any_of(input.logits, [](float x) { return x > kNoLogit; });
+  return {.code = ErrorCode::kInternal,
+          .message = had_some ? std::string("[sample] every token is banned: stop ids before "
+                                            "min_tokens, or by logit_bias")
+                              : std::string(kNoFiniteLogit)};
+}
+
 }  // namespace
 
 /// The row that is drawn from, with its maxima.
@@ -58,8 +67,7 @@ Result<gen::Token> Sampler::draw(const DrawInput& input) {
   const std::span<const float> row = prepare(input);
   const float max = maxima_.max();
   if (!(max > kNoLogit)) {
-    return Error{.code = ErrorCode::kInternal,
-                 .message = "[sample] expected logits with at least one number, got none"};
+    return no_logit(input);
   }
   gen::Token token;
   if (!(input.sampling.temperature > 0)) {

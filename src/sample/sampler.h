@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -12,6 +13,11 @@
 #include "sample/penalties.h"
 
 namespace tandem::sample {
+
+/// Why a request fails whose row has no logit above -infinity.
+inline constexpr std::string_view kNoFiniteLogit =
+    "the model's logits are not finite, so that no token can be drawn: its weights may be damaged, "
+    "or its numbers too large for the type that they are computed in";
 
 /// One row to draw from. The drawn token's position is history.size().
 struct DrawInput {
@@ -33,7 +39,8 @@ struct DrawInput {
 /// Keeps scratch memory between calls. One thread; several threads use a Sampler each.
 class Sampler {
  public:
-  /// Error: kInternal when no token has a usable logit (all are NaN, -infinity or banned).
+  /// Error: kInternal when no token has a usable logit: all are NaN or -infinity (kNoFiniteLogit),
+  /// or the others are banned.
   Result<gen::Token> draw(const DrawInput& input);
 
  private:

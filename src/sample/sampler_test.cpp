@@ -327,6 +327,26 @@ TEST_CASE(
   CHECK(!sampler.draw({.logits = nothing, .history = {}, .sampling = {}}));
 }
 
+TEST_CASE("sampler: a row without a usable logit is an error that says why") {
+  const gen::Sampling greedy, random{.temperature = 1};
+  const float nothing = -std::numeric_limits<float>::infinity();
+  const auto refusal = [](const std::vector<float>& row, const gen::Sampling& sampling,
+                          const Ids& banned) {
+    Sampler sampler;
+    const Ids history{1};
+    const auto token =
+        sampler.draw({.logits = row, .history = history, .sampling = sampling, .banned = banned});
+    REQUIRE_FALSE(token);
+    CHECK(token.error().code == ErrorCode::kInternal);
+    return token.error().message;
+  };
+  for (const gen::Sampling& sampling : {greedy, random}) {
+    CHECK(refusal({kNan, kNan, kNan}, sampling, {}) == kNoFiniteLogit);
+    CHECK(refusal({kNan, nothing}, sampling, {0}) == kNoFiniteLogit);
+    CHECK(refusal({1, kNan, 2}, sampling, {0, 2}).find("every token is banned") == 9);
+  }
+}
+
 TEST_CASE("sampler: banned ids are not drawn and logprobs are taken without them") {
   const std::vector<float> row{0, 10, 1, 9};
   const Ids banned{1, 3, 99, -1};
