@@ -68,6 +68,10 @@ Status check_comm(const SessionOptions& options) {
     return refusal(options,
                    "carries a tensor split only: choose --split tensor, or --comm "
                    "shared-memory or tcp for a pipeline");
+  if (options.model.deterministic)
+    return refusal(options,
+                   "adds up in an order that depends on where a row lies: leave out "
+                   "--deterministic, or choose --comm shared-memory or tcp");
   if (kind == plan::CommKind::kJaccl && options.jaccl_devices.empty())
     return refusal(options, "needs --jaccl-devices FILE");
   if (kind == plan::CommKind::kMpi && find_mpirun(options).empty())

@@ -56,6 +56,9 @@ TEST_CASE("comm choice: what a backend of MLX cannot do is refused by name") {
     SessionOptions pipeline = with(comm);
     pipeline.model.split = "pipeline";
     CHECK(has(refused(pipeline), "tensor split only"));
+    SessionOptions deterministic = with(comm);
+    deterministic.model.deterministic = true;
+    CHECK(has(refused(deterministic), "leave out --deterministic"));
   }
   CHECK(refused(with("ring")) == "");
   if (find_mpirun(with("mpi")).empty()) CHECK(has(refused(with("mpi")), "no mpirun in PATH"));

@@ -53,7 +53,23 @@ void declare(CLI::App& app, ModelOptions& options) {
                "Keep each worker thread on a core of its own: for machines that do nothing else");
 }
 
-Status check(const ModelOptions& options) {
+namespace {
+
+/// What is known of paths on any machine; the rest, resolve_device() of the rank sees.
+Status check_path(const ModelOptions& options) {
+  if (options.device == "gpu" && options.path == "fast")
+    return Error{ErrorCode::kInvalid,
+                 "--path fast runs on the CPU: leave out --device gpu, or --path fast"};
+  if (options.deterministic && (options.path == "plain" || options.device == "gpu"))
+    return Error{
+        ErrorCode::kInvalid,
+        fmt::format("--deterministic holds on the fast path of the CPU only: leave out {}, "
+                    "or --deterministic",
+                    options.path == "plain" ? "--path plain" : "--device gpu")};
+  return {};
+}
+
+Status check_shares(const ModelOptions& options) {
   if (!options.shares.empty() && options.shares.size() != options.ranks) {
     return Error{ErrorCode::kInvalid, fmt::format("--shares names {} parts for {} ranks",
                                                   options.shares.size(), options.ranks)};
@@ -70,6 +86,13 @@ Status check(const ModelOptions& options) {
     return Error{ErrorCode::kInvalid, "--shares must give at least one rank a part"};
   }
   return {};
+}
+
+}  // namespace
+
+Status check(const ModelOptions& options) {
+  const Status path = check_path(options);
+  return path ? check_shares(options) : path;
 }
 
 topology::SplitChoice choose_split(const ModelOptions& options,

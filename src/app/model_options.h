@@ -14,17 +14,17 @@
 namespace tandem::app {
 
 struct ModelOptions {
-  std::string name;  // see find_model(); empty: the default model
+  std::string name = {};  // see find_model(); empty: the default model
   uint32_t ranks = 1;
-  std::string split = "auto";      // tensor, pipeline or auto
-  std::vector<double> shares;      // one a rank; empty: equal ones
-  uint32_t threads = 0;            // of each rank; 0: its share of the cores
-  std::string device = "auto";     // cpu, gpu or auto
-  std::string path = "auto";       // fast, plain or auto
-  std::string kv_type = "auto";    // f16, f32 or auto
-  std::string cpu_level = "auto";  // a name of kernels/cpu_level.h, or auto
-  bool deterministic = false;      // refuse where tokens may depend on what else is in a batch
-  bool pin = false;                // each worker thread stays on a core
+  std::string split = "auto";       // tensor, pipeline or auto
+  std::vector<double> shares = {};  // one a rank; empty: equal ones
+  uint32_t threads = 0;             // of each rank; 0: its share of the cores
+  std::string device = "auto";      // cpu, gpu or auto
+  std::string path = "auto";        // fast, plain or auto
+  std::string kv_type = "auto";     // f16, f32 or auto
+  std::string cpu_level = "auto";   // a name of kernels/cpu_level.h, or auto
+  bool deterministic = false;       // refuse where tokens may depend on what else is in a batch
+  bool pin = false;                 // each worker thread stays on a core
 };
 
 /// Declares them as options of a command; the model is a positional argument.

@@ -95,6 +95,7 @@ class Instance {
     plan::Beat beat;
     plan::Ready ready;
     plan::Figures figures;
+    std::string last_words;  // of the last fault that it reported
   };
 
   Slot* find(Incarnation who);

@@ -76,9 +76,12 @@ void Instance::on_hello(Incarnation who, const plan::Hello& hello) {
   slot->hello = hello;
   slot->heard_at = clock_.now();
   enter(*slot, RankState::kIdle);
+  const auto other_weights = [&](const plan::Hello& other) {
+    const bool both_have = !other.model_fingerprint.empty() && !hello.model_fingerprint.empty();
+    return both_have && other.model_fingerprint != hello.model_fingerprint;
+  };
   const auto differs = [&](const Slot& other) {
-    return other.is_linked && (other.hello.build != hello.build ||
-                               other.hello.model_fingerprint != hello.model_fingerprint);
+    return other.is_linked && (other.hello.build != hello.build || other_weights(other.hello));
   };
   const auto other = std::find_if(slots_.begin(), slots_.end(), differs);
   if (other != slots_.end()) {
@@ -166,6 +169,7 @@ void Instance::on_fault(Slot& slot, const plan::Fault& fault) {
   if (state_ == InstanceState::kStarting && !slot.has_loaded && is_lasting(fault.error.code)) {
     return give_up(fmt::format("rank {} cannot start: {}", rank_of(slot), fault.error.message));
   }
+  slot.last_words = fault.error.message;
   const bool is_of_epoch = slot.state == RankState::kForming || slot.state == RankState::kReady;
   if (!is_of_epoch || fault.epoch != epoch_) return;
   lose_epoch(EpochEnd::kFault,
@@ -197,7 +201,9 @@ void Instance::on_exit(Incarnation who, const std::string& how) {
     slot->is_linked = false;
     enter(*slot, RankState::kGone);
   } else {
-    lose_rank(*slot, DeathCause::kExit, how);
+    const bool said_why = !slot->has_loaded && !slot->last_words.empty();
+    lose_rank(*slot, DeathCause::kExit,
+              said_why ? fmt::format("{}: {}", how, slot->last_words) : how);
   }
   slot->start_at = clock_.now() + backoff(*slot);
   advance();

@@ -262,6 +262,39 @@ TEST_CASE("instance: a rank that can never load fails the instance at once, in i
   CHECK(hand.instance.state() == InstanceState::kStarting);
 }
 
+TEST_CASE("instance: a rank that ends while it loads is told of with the reason that it gave") {
+  const Quiet quiet;
+  set_log_level(static_cast<LogLevel>(99));
+  ByHand hand;
+  hand.instance.start();
+  for (const uint32_t rank : {0U, 1U}) hand.instance.on_hello({rank, 1}, {.rank = rank});
+  hand.instance.on_frame({1, 1}, plan::Fault{.error = {ErrorCode::kIo, "too many open files"}});
+  CHECK(hand.instance.state() == InstanceState::kStarting);
+  hand.instance.on_exit({1, 1}, "exited with code 5");
+  CHECK(hand.instance.state() == InstanceState::kStarting);
+  CHECK(hand.instance.snapshot().trouble == "rank 1 exited with code 5: too many open files");
+}
+
+TEST_CASE("instance: a rank without a fingerprint is waited for, since it will say why") {
+  const Quiet quiet;
+  set_log_level(static_cast<LogLevel>(99));
+  for (const bool is_first : {true, false}) {
+    ByHand hand;
+    hand.instance.start();
+    const uint32_t lacking = is_first ? 0 : 1;
+    for (const uint32_t rank : {0U, 1U}) {
+      hand.instance.on_hello({rank, 1},
+                             {.rank = rank, .model_fingerprint = rank == lacking ? "" : "f00d"});
+    }
+    CHECK(hand.instance.state() == InstanceState::kStarting);
+    hand.instance.on_frame({lacking, 1},
+                           plan::Fault{.error = {ErrorCode::kInvalid, "no such instructions"}});
+    CHECK(hand.instance.state() == InstanceState::kFailed);
+    CHECK(hand.instance.snapshot().trouble ==
+          fmt::format("rank {} cannot start: no such instructions", lacking));
+  }
+}
+
 TEST_CASE("instance: a fault without a dead rank re-forms with the same processes") {
   const Quiet quiet;
   ByHand hand;

@@ -272,6 +272,14 @@ def test_a_model_that_cannot_be_loaded_is_refused_at_once_with_the_reason(tmp_pa
     assert done.stderr.count("cannot load") == 1
 
 
+def test_what_only_the_rank_can_see_is_refused_at_once_with_the_reason():
+    level = "neon" if platform.machine() == "x86_64" else "avx2"
+    done = run("generate", "--prompt", "x", "--cpu-level", level, "--ranks", "2", code=1)
+    (reason,) = [line for line in done.stderr.splitlines() if line.startswith("tandem generate:")]
+    assert f"this machine does not run --cpu-level {level}: choose auto" in reason
+    assert done.stderr.count("cannot load") <= 2  # once a rank: nothing is tried again
+
+
 def test_an_answer_that_cannot_be_written_is_no_success():
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
@@ -331,9 +339,11 @@ def test_status_of_another_server_is_an_error(body, form):
         (["--comm", "jaccl", "--ranks", "2"], "--jaccl-devices"),
         (["--comm", "tcp", "--ranks", "2", "--jaccl-ring"], "--jaccl-ring"),
         (["--comm", "nccl", "--ranks", "2", "--device", "cpu"], "--device cpu"),
+        (["--comm", "ring", "--ranks", "2", "--deterministic"], "leave out --deterministic"),
+        (["--path", "plain", "--deterministic"], "leave out --path plain"),
     ],
 )
-def test_what_mlx_backends_cannot_do_is_refused_before_a_rank_starts(arguments, reason):
+def test_what_options_cannot_do_together_is_refused_before_a_rank_starts(arguments, reason):
     done = run("generate", "--prompt", "x", *arguments, code=1)
     assert done.stderr.count("\n") == 1
     assert reason in done.stderr

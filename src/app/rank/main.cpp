@@ -33,12 +33,7 @@ int run(const RankOptions& options) {
     TANDEM_LOG(kError, "{}", secret.error().message);
     return static_cast<int>(RankExit::kUsage);
   }
-  auto model = make_model(options);
-  if (!model) {
-    TANDEM_LOG(kError, "{}", model.error().message);
-    return static_cast<int>(RankExit::kLoadFailed);
-  }
-  Rank rank(make_config(options, *std::move(secret)), *std::move(model));
+  Rank rank(make_config(options, *std::move(secret)), make_model(options));
   const RankExit how = rank.run();
   TANDEM_LOG(kInfo, "ends with code {}", static_cast<int>(how));
   return static_cast<int>(how);

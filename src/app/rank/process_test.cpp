@@ -141,6 +141,22 @@ TEST_CASE("tandem-rank: a killed follower is a fault at rank 0 within a second")
   CHECK(fault->error.code == ErrorCode::kPeerLost);
 }
 
+TEST_CASE("tandem-rank: what it can see before loading is told to the head, then code 5") {
+  for (const auto& [words, reason] :
+       {std::pair<std::vector<std::string>, const char*>{{"--model", "/nowhere"}, "/nowhere"},
+        {{"--model", "/nowhere", "--deterministic", "--path", "plain"}, "--deterministic holds"}}) {
+    TestHead head;
+    std::vector<std::string> all = {"--rank", "0", "--size", "1", "--control", head.address()};
+    all.insert(all.end(), words.begin(), words.end());
+    RankProcess rank(all);
+    CHECK(head.hello(0).model_fingerprint.empty());
+    const auto fault = head.next<plan::Fault>(0);
+    REQUIRE(fault);
+    CHECK(fault->error.message.find(reason) != std::string::npos);
+    CHECK(rank.exit_code() == static_cast<int>(RankExit::kLoadFailed));
+  }
+}
+
 TEST_CASE("tandem-rank: a bad command line or secret is code 2, no head is code 4") {
   TestHead head;
   CHECK(RankProcess({"--rank", "0"}).exit_code() == 2);

@@ -12,17 +12,16 @@
 
 #include "app/rank/checkpoint_model.h"
 #include "app/rank/fake_model.h"
+#include "app/rank/refused_model.h"
 #include "app/version.h"
 
 namespace tandem::app {
 
-Result<std::unique_ptr<RankModel>> make_model(const RankOptions& options) {
-  if (options.fake) {
-    return std::unique_ptr<RankModel>(std::make_unique<FakeModel>(options.fake_options));
-  }
+std::unique_ptr<RankModel> make_model(const RankOptions& options) {
+  if (options.fake) return std::make_unique<FakeModel>(options.fake_options);
   auto model = CheckpointModel::open(options);
-  if (!model) return model.error();
-  return std::unique_ptr<RankModel>(std::move(*model));
+  if (!model) return std::make_unique<RefusedModel>(model.error());
+  return std::move(*model);
 }
 
 Result<std::vector<std::byte>> read_secret(int fd) {

@@ -10,8 +10,9 @@
 
 namespace tandem::app {
 
-/// The model asked for, not loaded yet. Errors: of reading its headers; kUnsupported.
-Result<std::unique_ptr<RankModel>> make_model(const RankOptions& options);
+/// The model asked for, not loaded yet. Where that cannot be, a model whose load() says why: so the
+/// head learns the reason as it does of any load that fails.
+std::unique_ptr<RankModel> make_model(const RankOptions& options);
 
 /// Reads a descriptor to its end and closes it. Errors: kIo, kInvalid (under 16 bytes).
 Result<std::vector<std::byte>> read_secret(int fd);
