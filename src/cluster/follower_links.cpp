@@ -76,8 +76,11 @@ Status FollowerLinks::send(std::span<const std::byte> frame) {
   for (Peer* peer : followers_) {
     if (!peer) return Error{ErrorCode::kPeerLost, "a follower has not joined"};
     if (const Status sent = peer->link->send(frame); !sent) {
+      // The same words as where the link's end is seen first.
+      const bool is_lost = sent.error().code == ErrorCode::kPeerLost;
       return Error{sent.error().code,
-                   fmt::format("cannot send to rank {}: {}", peer->rank, sent.error().message)};
+                   fmt::format("rank {} {}: {}", peer->rank, is_lost ? "is lost" : "takes no plans",
+                               sent.error().message)};
     }
   }
   return {};

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <future>
 #include <mutex>
 
 #include "cluster/ranks_test.h"
@@ -116,6 +117,23 @@ TEST_CASE("lockstep: a follower that goes away is a lost peer, at once, also whe
   CHECK(faults[0].code == ErrorCode::kPeerLost);
   CHECK(faults[0].message.find("rank 2 is lost") == 0);
   CHECK(runner.issue(decode_plan_at(1, 10)).error() == faults[0]);
+}
+
+TEST_CASE("follower links: a lost follower is named alike by who sends to it") {
+  Group group(3);
+  auto followers = group.follow();
+  std::promise<std::pair<uint32_t, std::string>> lost;
+  REQUIRE(group.links->meet(
+      group.form(0),
+      {.on_frame = [](uint32_t, const plan::Frame&) {},
+       .on_lost = [&](uint32_t rank, const Error& why) { lost.set_value({rank, why.message}); }}));
+  followers[0].reset();
+  CHECK(lost.get_future().get().first == 1);
+  const Status sent = group.links->send(plan::encode_execute(decode_plan_at(1, 0)));
+  REQUIRE_FALSE(sent);
+  CHECK(sent.error().code == ErrorCode::kPeerLost);
+  CHECK(sent.error().message.find("rank 1 is lost: ") == 0);
+  group.links->close();  // the other one's end is no news
 }
 
 TEST_CASE("lockstep: a follower lost while a step runs ends the step") {
