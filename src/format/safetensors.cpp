@@ -1,5 +1,6 @@
 #include "format/safetensors.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -72,6 +73,24 @@ Result<SafetensorsEntry> parse_entry(const std::string& name,
   return SafetensorsEntry{*dtype, std::move(*shape), begin, end - begin};
 }
 
+/// Gaps between tensors are allowed, since nothing reads them; bytes of two tensors are not.
+Status check_apart(const SafetensorsHeader& header, uint64_t data_begin) {
+  std::vector<const SafetensorsHeader::value_type*> by_offset;
+  for (const auto& named : header)
+    if (named.second.bytes > 0) by_offset.push_back(&named);
+  std::ranges::sort(by_offset, {}, [](const auto* named) { return named->second.offset; });
+  for (size_t i = 1; i < by_offset.size(); ++i) {
+    const auto& [first, a] = *by_offset[i - 1];
+    const auto& [second, b] = *by_offset[i];
+    if (b.offset >= a.offset + a.bytes) continue;
+    return bad_header(
+        fmt::format("{} and {} overlap: data at {} to {}, and at {} to {}: the header is damaged",
+                    first, second, a.offset - data_begin, a.offset + a.bytes - data_begin,
+                    b.offset - data_begin, b.offset + b.bytes - data_begin));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<SafetensorsHeader> parse_safetensors_header(std::string_view text,
@@ -88,6 +107,7 @@ Result<SafetensorsHeader> parse_safetensors_header(std::string_view text,
     entry->offset += data_begin;
     header.emplace(name, std::move(*entry));
   }
+  if (Status apart = check_apart(header, data_begin); !apart) return apart.error();
   return header;
 }
 

@@ -26,7 +26,8 @@ using SafetensorsHeader = std::map<std::string, SafetensorsEntry, std::less<>>;
 
 /// Checks and decodes a header's JSON text. `data_begin`: where data starts in the file;
 /// `file_size`: its length. kCorrupt with the tensor's name when an entry's type, shape and offsets
-/// do not fit each other or the file.
+/// do not fit each other or the file, and with both names when two share bytes. Gaps are allowed,
+/// and so is any offset: MLX pads nothing when it saves.
 Result<SafetensorsHeader> parse_safetensors_header(std::string_view json,
                                                    uint64_t data_begin,
                                                    uint64_t file_size);

@@ -66,6 +66,38 @@ TEST_CASE("safetensors: entries that do not fit type, shape or file are refused 
   CHECK_FALSE(parse_safetensors_header("{", 8, 8));
 }
 
+TEST_CASE("safetensors: tensors that share bytes are refused with both names, gaps are not") {
+  const auto parse = [](const Json& header) {
+    return parse_safetensors_header(header.dump(), 100, 164);
+  };
+  const auto overlapping =
+      parse({{"b", entry("F32", {4}, 0, 16)}, {"a", entry("F32", {4}, 12, 28)}});
+  REQUIRE_FALSE(overlapping);
+  CHECK(overlapping.error().code == ErrorCode::kCorrupt);
+  CHECK(overlapping.error().message.find("b and a overlap: data at 0 to 16, and at 12 to 28") !=
+        std::string::npos);
+  CHECK_FALSE(parse({{"a", entry("F32", {4}, 0, 16)}, {"b", entry("F32", {4}, 0, 16)}}));
+  CHECK_FALSE(parse({{"a", entry("F32", {8}, 0, 32)}, {"b", entry("F32", {1}, 8, 12)}}));
+  CHECK(parse({{"a", entry("F32", {4}, 48, 64)}, {"b", entry("F32", {4}, 8, 24)}}));
+  CHECK(parse({{"a", entry("F32", {4}, 0, 16)},
+               {"none", entry("F32", {0}, 8, 8)},
+               {"b", entry("F32", {4}, 16, 32)}}));
+}
+
+TEST_CASE("safetensors folder: data of any offset is read, as writers do not pad it") {
+  const Folder folder;
+  folder.write("model.safetensors",
+               file_of({{"a", entry("I8", {1}, 0, 1)}, {"b", entry("I32", {2}, 1, 9)}},
+                       std::string("x\1\0\0\0\2\0\0\0", 9)));
+  const auto opened = open_checkpoint(folder.path());
+  REQUIRE(opened);
+  const auto tensor = (*opened)->tensor("b");
+  REQUIRE(tensor);
+  int32_t last = 0;
+  std::memcpy(&last, tensor->bytes.data() + 4, 4);
+  CHECK(last == 2);
+}
+
 TEST_CASE("safetensors folder: rows of a tensor are mapped alone") {
   const Folder folder;
   folder.write("model.safetensors",
