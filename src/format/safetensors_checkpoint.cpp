@@ -193,7 +193,16 @@ Result<std::optional<Quantization>> quantization_from_config(const Json& config,
                  fmt::format("{} has scales, but config.json has no \"quantization\"", module)};
   }
   const auto own = whole->find(std::string(module));
-  const Json& entry = own != whole->end() && own->is_object() ? *own : *whole;
+  const bool has_own = own != whole->end() && *own != true;  // true: as the whole model
+  if (has_own && !own->is_object()) {
+    return Error{
+        ErrorCode::kCorrupt,
+        fmt::format("config: quantization of {} should be an object such as {{\"bits\": 4, "
+                    "\"group_size\": 64}}, is {}, and the checkpoint has its scales: "
+                    "correct config.json or convert the model again",
+                    module, own->dump())};
+  }
+  const Json& entry = has_own ? *own : *whole;
   const Json mode = entry.value("mode", whole->value("mode", Json("affine")));
   if (mode != "affine") {
     return Error{mode.is_string() ? ErrorCode::kUnsupported : ErrorCode::kCorrupt,

@@ -168,6 +168,18 @@ TEST_CASE("safetensors folder: quantization is read per module, then for the who
   CHECK_FALSE((*opened)->quantization("c")->has_value());
 }
 
+TEST_CASE("quantization: a module's true means that of the whole, its false that it is dense") {
+  const auto read = [](const char* own, bool has_scales) {
+    return quantization_from_config(
+        {{"quantization", {{"bits", 8}, {"group_size", 32}, {"model.a", Json::parse(own)}}}},
+        "model.a", has_scales);
+  };
+  REQUIRE(read("true", true));
+  CHECK(**read("true", true) == Quantization{8, 32});
+  REQUIRE(read("false", false));
+  CHECK_FALSE(read("false", false)->has_value());
+}
+
 TEST_CASE("quantization of a wrong type or out of range is refused by name, with what may be") {
   const auto refused = [](const char* quantization, const char* word) {
     const auto read =
@@ -183,6 +195,11 @@ TEST_CASE("quantization of a wrong type or out of range is refused by name, with
     const std::string size = fmt::format(R"({{"bits": 4, "group_size": {}}})", value);
     refused(size.c_str(), "quantization.group_size of model.a should be one of 32, 64, 128, is ");
     refused(fmt::format(R"({{"bits": 4, "group_size": 64, "model.a": {}}})", size).c_str(), value);
+  }
+  for (const char* value : {"false", "null", "4", "\"4\"", "[4, 64]"}) {
+    CAPTURE(value);
+    refused(fmt::format(R"({{"bits": 4, "group_size": 64, "model.a": {}}})", value).c_str(),
+            "quantization of model.a should be an object");
   }
   for (const char* value : {"0", "-4", "7", "16", "4294967300", "\"4\"", "4.5", "null"}) {
     CAPTURE(value);

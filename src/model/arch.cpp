@@ -65,6 +65,24 @@ size_t distance(std::string_view name, std::string_view family) {
   return goes_on ? 0 : edits_between(name, family);
 }
 
+/// A table of another number of rows has rows that no token names, or lacks some.
+Status check_vocab(const format::Checkpoint& checkpoint, const Config& config) {
+  for (const char* name : {"model.embed_tokens.weight", "lm_head.weight"}) {
+    const bool is_unused = config.has_tied_head && name == std::string_view("lm_head.weight");
+    if (is_unused || !checkpoint.has(name)) continue;  // a missing one is named where it is loaded
+    const auto tensor = checkpoint.describe(name);
+    if (!tensor) return tensor.error();
+    const int64_t rows = tensor->shape.empty() ? 0 : tensor->shape[0];
+    if (rows == int64_t{config.vocab}) continue;
+    return Error{
+        ErrorCode::kCorrupt,
+        fmt::format("config: vocab_size is {}, but {} has {} rows: set it to the number of "
+                    "rows, or fetch config.json and the weights again",
+                    config.vocab, name, rows)};
+  }
+  return {};
+}
+
 }  // namespace
 
 #define X(name) Arch name();
@@ -111,6 +129,7 @@ Result<Description> describe(const format::Checkpoint& checkpoint) {
   }
   if (!checkpoint.config().contains("tie_word_embeddings"))
     config->has_tied_head = !checkpoint.has("lm_head.weight");
+  if (Status vocab = check_vocab(checkpoint, *config); !vocab) return vocab.error();
   return Description{*arch, *std::move(config)};
 }
 

@@ -125,6 +125,8 @@ class RandomCheckpoint final : public format::Checkpoint {
     tensor.shape[1] = columns;
     tensor.bytes = tensor.bytes.first(static_cast<size_t>(tensor.shape[0] * columns) * 4);
   }
+  /// Leaves only so many rows of a matrix.
+  void shorten(const std::string& name, int64_t rows) { tensors_.at(name).shape[0] = rows; }
   /// Changes a key of the config.
   void set(const char* key, nlohmann::json value) { config_[key] = std::move(value); }
   /// Takes a key out of the config.

@@ -72,5 +72,26 @@ TEST_CASE("scales of another number of groups than the config says are refused")
   }
 }
 
+TEST_CASE("a vocab_size that is not the number of the table's rows is refused with both") {
+  const auto refused = [](bool has_tied_head, uint32_t vocab) {
+    const auto checkpoint =
+        std::make_shared<RandomCheckpoint>(RandomOptions{.has_tied_head = has_tied_head});
+    checkpoint->set("vocab_size", vocab);
+    return refusal(checkpoint, tensor::Path::kFast);
+  };
+  CHECK(refused(true, 101).empty());
+  CHECK(refused(false, 101).empty());
+  for (const uint32_t vocab : {100U, 102U, 128U})
+    CHECK(refused(true, vocab)
+              .find(fmt::format("config: vocab_size is {}, but "
+                                "model.embed_tokens.weight has 101 rows",
+                                vocab)) == 0);
+  RandomCheckpoint head({.vocab = 101, .has_tied_head = false});
+  head.shorten("lm_head.weight", 96);
+  const auto model = model::describe(head);
+  REQUIRE_FALSE(model);
+  CHECK(model.error().message.find("lm_head.weight has 96 rows") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace tandem::runner
