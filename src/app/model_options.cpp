@@ -114,12 +114,20 @@ ModelOptions alone(ModelOptions options) {
   return options;
 }
 
+uint32_t threads_of_rank(const ModelOptions& options, uint32_t cores) {
+  if (options.threads == 0) return std::max(1U, cores / options.ranks);
+  return std::min(options.threads, kMostThreadsPerCore * std::max(1U, cores));
+}
+
 std::vector<std::string> rank_options(const ModelOptions& options,
                                       const std::filesystem::path& model,
                                       topology::Split split) {
-  const uint32_t threads = options.threads != 0
-                               ? options.threads
-                               : std::max(1U, std::thread::hardware_concurrency() / options.ranks);
+  const uint32_t cores = std::thread::hardware_concurrency();
+  const uint32_t threads = threads_of_rank(options, cores);
+  if (threads < options.threads) {
+    TANDEM_LOG(kWarn, "{} threads are more than this machine's {} cores can use: taking {}",
+               options.threads, cores, threads);
+  }
   std::vector<std::string> result = {"--model",     model.string(),
                                      "--split",     topology::name(split),
                                      "--threads",   std::to_string(threads),

@@ -40,7 +40,13 @@ topology::SplitChoice choose_split(const ModelOptions& options,
 /// One rank with the threads of all that were asked for.
 ModelOptions alone(ModelOptions options);
 
-/// What tandem-rank is told of them.
+/// Worker threads of each rank on a machine of so many cores: its share of them, or what was asked
+/// for, at most kMostThreadsPerCore for each core. More would only take each other's time, up to
+/// steps that take so long that the group is taken for stuck.
+uint32_t threads_of_rank(const ModelOptions& options, uint32_t cores);
+inline constexpr uint32_t kMostThreadsPerCore = 4;
+
+/// What tandem-rank is told of them. Says so where it is told fewer threads than were asked for.
 std::vector<std::string> rank_options(const ModelOptions& options,
                                       const std::filesystem::path& model,
                                       topology::Split split);

@@ -26,5 +26,15 @@ TEST_CASE("model options: what no machine can do is refused, with what to leave 
         std::string::npos);
 }
 
+TEST_CASE("model options: ranks share the cores, and get at most four threads for each core") {
+  CHECK(threads_of_rank({.ranks = 2}, 8) == 4);
+  CHECK(threads_of_rank({.ranks = 16}, 8) == 1);
+  CHECK(threads_of_rank({.threads = 3}, 2) == 3);
+  CHECK(threads_of_rank({.threads = 8}, 2) == 8);
+  CHECK(threads_of_rank({.threads = 1024}, 2) == 8);
+  CHECK(threads_of_rank({.threads = 1024}, 0) == 4);  // a machine that does not say
+  CHECK(threads_of_rank(alone({.ranks = 64, .threads = 1024}), 16) == 64);
+}
+
 }  // namespace
 }  // namespace tandem::app
