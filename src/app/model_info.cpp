@@ -1,5 +1,7 @@
 #include "app/model_info.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "format/model_sizes.h"
@@ -15,6 +17,13 @@ chat::ModelInfo model_info(const format::Checkpoint& checkpoint, uint32_t contex
   info.max_context = context == 0 ? info.native_context : std::min(context, info.native_context);
   info.max_output = info.max_context;
   return info;
+}
+
+std::string context_notice(const chat::ModelInfo& info, uint32_t context) {
+  if (info.native_context == 0 || context <= info.native_context) return {};
+  return fmt::format(
+      "--context {} is more than the {} tokens that the model was made for: requests may have {}",
+      context, info.native_context, info.max_context);
 }
 
 }  // namespace tandem::app

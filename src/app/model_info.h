@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "chat/service.h"
 #include "format/checkpoint.h"
@@ -12,5 +13,8 @@ namespace tandem::app {
 /// user's bound, 0 for none. Where the header's sizes cannot be read they stay 0: the ranks refuse
 /// such a model by the field's name.
 chat::ModelInfo model_info(const format::Checkpoint& checkpoint, uint32_t context);
+
+/// What to say when the user's bound is above what the model was made for; empty when it is not.
+std::string context_notice(const chat::ModelInfo& info, uint32_t context);
 
 }  // namespace tandem::app

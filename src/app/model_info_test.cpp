@@ -27,6 +27,18 @@ TEST_CASE(
   CHECK(model_info(header(nullptr), 0).native_context == 32768);
 }
 
+TEST_CASE("model info: a bound above what the model was made for is told with both numbers") {
+  const auto notice = [](uint32_t context) {
+    return context_notice(model_info(header(4096), context), context);
+  };
+  CHECK(notice(0).empty());
+  CHECK(notice(4096).empty());
+  CHECK(notice(1'000'000) ==
+        "--context 1000000 is more than the 4096 tokens that the model was made for: requests may "
+        "have 4096");
+  CHECK(context_notice(model_info(header("4096"), 9), 9).empty());
+}
+
 TEST_CASE("model info: a header with fields of a wrong type is left to the ranks to refuse") {
   for (const chat::ModelInfo& info :
        {model_info(header("4096"), 0), model_info(header(4096, nullptr), 0),

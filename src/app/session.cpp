@@ -10,6 +10,7 @@
 #include "app/comm_choice.h"
 #include "app/model_info.h"
 #include "app/system.h"
+#include "base/log.h"
 #include "chat/local_service.h"
 #include "control/rank_command.h"
 #include "control/secret.h"
@@ -111,6 +112,8 @@ Result<std::unique_ptr<Session>> Session::start(const SessionOptions& options) {
   if (!text) return text.error();
 
   chat::ModelInfo info = model_info(**checkpoint, options.context);
+  if (const std::string notice = context_notice(info, options.context); !notice.empty())
+    TANDEM_LOG(kWarn, "{}", notice);
   info.id = model->id;
   info.created = modified_at(model->path);
   info.has_chat_template = text->chat_template != nullptr;

@@ -1,6 +1,7 @@
 // tandem chat: a conversation in the terminal with a running server, or with one of its own.
 #include <cstdio>
 #include <iostream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "app/command.h"
@@ -96,7 +97,7 @@ void declare_options(CLI::App& app, Options& options) {
   declare(app, options.endpoint);
   app.add_option("--system", options.system, "System prompt");
   app.add_option("--max-tokens", options.max_tokens, "Longest answer")
-      ->check(CLI::PositiveNumber)
+      ->check(within(1, std::numeric_limits<uint32_t>::max()))
       ->capture_default_str();
   app.add_option("--temp", options.temperature, "Temperature")
       ->check(within(0, 100))

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <iostream>
 #include <iterator>
+#include <limits>
 #include <mutex>
 
 #include "app/command.h"
@@ -117,7 +118,7 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--system", options.system, "System prompt");
   app.add_flag("--raw", options.raw, "No chat template: continue the prompt as it is");
   app.add_option("--max-tokens,-m", options.max_tokens, "Longest answer")
-      ->check(CLI::PositiveNumber)
+      ->check(within(1, std::numeric_limits<uint32_t>::max()))
       ->capture_default_str();
   app.add_option("--temp", options.temperature, "Temperature")
       ->check(within(0, 100))
