@@ -2,7 +2,7 @@
 """Counts the instructions of a one-row decode step of a tiny model on one thread, and fails when they exceed the
 recorded ceilings by more than 5 %.
 
-    counts.py [--step-bench FILE] [--record]    # --record writes the ceilings anew
+    counts.py [--step-bench FILE] [--valgrind PROGRAM] [--record]    # --record writes the ceilings anew
 
 Instructions do not depend on how busy a machine is. valgrind shows programs no AVX-512, so this guards the host code
 and the AVX2 kernels. What is common to two runs of different length cancels.
@@ -11,6 +11,7 @@ and the AVX2 kernels. What is common to two runs of different length cancels.
 import argparse
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -43,22 +44,29 @@ def self_costs(profile):
     return totals
 
 
-def profile(step_bench, model, steps, folder):
+def profile(tools, model, steps, folder):
     out = folder / f"callgrind.{steps}"
-    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "--compress-strings=no"]
-    command += ["--compress-pos=no", str(step_bench), str(model), "1", str(PROMPT), str(steps)]
+    command = [tools.valgrind, "--tool=callgrind", f"--callgrind-out-file={out}", "--compress-strings=no"]
+    command += ["--compress-pos=no", str(tools.step_bench), str(model), "1", str(PROMPT), str(steps)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"counts: step_bench under valgrind failed:\n{done.stdout}{done.stderr}")
     return self_costs(out)
 
 
-def count(step_bench):
+def check(tools):
+    if shutil.which(tools.valgrind) is None:
+        sys.exit(f"counts: {tools.valgrind} does the counting and is not installed: sudo apt-get install valgrind")
+    if not pathlib.Path(tools.step_bench).is_file():
+        sys.exit(f"counts: there is no {tools.step_bench}: build it with ninja -C build/release step_bench")
+
+
+def count(tools):
     """Instructions a step, by part."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         model = checkpoint.write("tiny", folder / "tiny")
-        short, long = (profile(step_bench, model, steps, folder) for steps in (SHORT, LONG))
+        short, long = (profile(tools, model, steps, folder) for steps in (SHORT, LONG))
         return {part: (long[part] - short[part]) // (LONG - SHORT) for part in short}
 
 
@@ -75,9 +83,11 @@ def record(counts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--step-bench", default=HERE.parent / "build/release/bin/step_bench")
+    parser.add_argument("--valgrind", default="valgrind", help="the program that counts")
     parser.add_argument("--record", action="store_true", help="write the ceilings anew")
     args = parser.parse_args()
-    counts = count(args.step_bench)
+    check(args)
+    counts = count(args)
     if args.record:
         record(counts)
     failed = False
