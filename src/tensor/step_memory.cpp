@@ -45,10 +45,4 @@ StepMemory::Block& StepMemory::add_block(size_t size) {
   return blocks_.emplace_back(Block{.bytes = std::move(bytes), .first = first, .size = rounded});
 }
 
-size_t StepMemory::bytes() const {
-  size_t sum = 0;
-  for (const Block& block : blocks_) sum += block.bytes.nbytes();
-  return sum;
-}
-
 }  // namespace tandem::tensor

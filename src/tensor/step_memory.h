@@ -32,8 +32,6 @@ class StepMemory {
   /// Gives an array without memory the smallest free block that holds it, 64-byte aligned.
   void give(array& out);
 
-  size_t bytes() const;
-
  private:
   static constexpr size_t kAlignment = 64;
 
