@@ -103,6 +103,8 @@ Result<std::unique_ptr<Session>> Session::start(const SessionOptions& options) {
   if (!model) return model.error();
   const auto checkpoint = format::open_checkpoint(model->path);
   if (!checkpoint) return checkpoint.error();
+  if (const std::string notice = (*checkpoint)->notice(); !notice.empty())
+    TANDEM_LOG(kWarn, "{}", notice);
   const topology::SplitChoice split = choose_split(options, **checkpoint);
   // The ranks load while this process reads the tokenizer.
   auto generator = control::InstanceGenerator::start(

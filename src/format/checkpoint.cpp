@@ -2,12 +2,16 @@
 
 #include "format/gguf_checkpoint.h"
 #include "format/safetensors_checkpoint.h"
+#include "format/text_model.h"
 
 namespace tandem::format {
 
 Result<std::shared_ptr<const Checkpoint>> open_checkpoint(const std::filesystem::path& path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return open_safetensors_checkpoint(path);
+  if (std::filesystem::is_directory(path, ignored)) {
+    auto checkpoint = open_safetensors_checkpoint(path);
+    return checkpoint ? text_model(*std::move(checkpoint)) : checkpoint;
+  }
   if (!std::filesystem::exists(path, ignored)) {
     return Error{
         ErrorCode::kNotFound,

@@ -49,13 +49,15 @@ class Checkpoint {
 
   /// Folder that holds tokenizer files; empty for a GGUF file, which has its tokenizer inside.
   virtual std::filesystem::path directory() const = 0;
+  /// What a user should know who serves it; empty when there is nothing to say.
+  virtual std::string notice() const { return {}; }
   /// The GGUF metadata; null for other containers.
   virtual const Gguf* gguf() const { return nullptr; }
 };
 
 /// Opens a folder with config.json and safetensors (single, sharded, with or without index) or a
-/// .gguf file. Errors name the file: missing, truncated, not matching its index, of an unknown
-/// format.
+/// .gguf file; of a model that also sees or hears, its language model (text_model.h). Errors name
+/// the file: missing, truncated, not matching its index, of an unknown format.
 Result<std::shared_ptr<const Checkpoint>> open_checkpoint(const std::filesystem::path& path);
 
 }  // namespace tandem::format

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "kernels/expert_choice.h"
 #include "tensor/activation.h"
+#include "tensor/attention.h"
 #include "tensor/rope.h"
 #include "topology/placement.h"
 
@@ -33,9 +34,10 @@ struct Config {
   uint32_t vocab = 0;
   uint32_t max_positions = 0;
   double rms_eps = 1e-5;
-  bool has_qk_norm = false;                         // of families that may have one
-  double norm_offset = 0;                           // added to the weights of RMS norms
-  double attention_scale = 0;                       // of q k; 0: 1 / sqrt(head_dim)
+  bool has_qk_norm = false;    // of families that may have one
+  double norm_offset = 0;      // added to the weights of RMS norms
+  double attention_scale = 0;  // of q k; 0: 1 / sqrt(head_dim)
+  tensor::QueryScale query_scale = {};
   double attention_softcap = 0;                     // of scores; 0: none
   double embed_scale = 1;                           // of embeddings
   double logit_softcap = 0;                         // 0: none

@@ -128,6 +128,18 @@ TEST_CASE("families: longrope takes its long factors and stretches what it rotat
   CHECK(refusal(json).find("16 numbers in long_factor") != std::string::npos);
 }
 
+TEST_CASE("families: ministral3's queries grow with every first context that lies behind them") {
+  Json json = base("ministral3");
+  CHECK(refusal(json).find("rope_parameters") != std::string::npos);
+  json["rope_parameters"] = {{"rope_theta", 1e6}, {"original_max_position_embeddings", 16}};
+  CHECK(refusal(json).find("llama_4_scaling_beta") != std::string::npos);
+  json["rope_parameters"]["llama_4_scaling_beta"] = 0.5;
+  const tensor::QueryScale scale = decode(json).query_scale;
+  CHECK(scale.at(15) == 1);
+  CHECK(double{scale.at(16)} == doctest::Approx(1 + 0.5 * std::log(2.0)));
+  CHECK(scale.at(31) == scale.at(16));
+}
+
 TEST_CASE("families: smollm3 has layers without a rope") {
   Json json = base("smollm3");
   CHECK(decode(json).has_rope == std::vector<bool>{true, true, true, false, true, true});

@@ -1,11 +1,23 @@
 // Causal attention of a ragged step over paged keys and values.
 #pragma once
 
+#include <cmath>
 #include <memory>
 
 #include "tensor/pool.h"
 
 namespace tandem::tensor {
+
+/// Queries grow with their position, as Llama 4 has it: by 1 + beta * log(1 + floor(position /
+/// context)).
+struct QueryScale {
+  float beta = 0;  // 0: they do not
+  uint32_t context = 1;
+
+  float at(uint32_t position) const {
+    return 1 + beta * std::log(1 + static_cast<float>(position / context));
+  }
+};
 
 /// One rank's share of an attention layer.
 struct AttentionShape {
@@ -16,6 +28,7 @@ struct AttentionShape {
   float scale = 1;                   // of q k
   uint32_t window = 0;               // positions a token sees, itself included; 0: all
   float softcap = 0;                 // scores become cap * tanh(score / cap); 0: no cap
+  QueryScale query_scale = {};
   std::shared_ptr<const Rope> rope;  // shared: by all layers
 };
 

@@ -30,6 +30,7 @@ struct BoundAttention {
   void operator()() const {
     const kernels::RopeArgs rope = rotation();
     if (shape.rope) rotate_queries(rope);
+    if (shape.query_scale.beta != 0) scale_queries();
     write(shape.rope ? &rope : nullptr);
     attend();
   }
@@ -52,6 +53,14 @@ struct BoundAttention {
     rope.heads = shape.heads;
     rope.token_stride = q_stride;
     kernels::rope(*workers, rope);
+  }
+
+  void scale_queries() const {
+    for (size_t t = 0; t < step.tokens(); ++t) {
+      const float factor = shape.query_scale.at(step.positions()[t]);
+      float* row = q + t * q_stride;
+      for (size_t i = 0; i < size_t{shape.heads} * shape.head_dim; ++i) row[i] *= factor;
+    }
   }
 
   void write(const kernels::RopeArgs* rope) const {

@@ -29,6 +29,14 @@ array rotate(const array& x, const Rope& rope, const Step& step) {
   return mx::astype(mx::concatenate({rotated, rest}, 2), x.dtype());
 }
 
+/// x [tokens, heads, head_dim]
+array scale_queries(const array& x, const QueryScale& scale, const Step& step) {
+  std::vector<float> factors;
+  for (const uint32_t position : step.positions()) factors.push_back(scale.at(position));
+  const array all = from_host(factors, {x.shape(0), 1, 1});
+  return mx::multiply(x, mx::astype(all, x.dtype()));
+}
+
 /// True where each group of query heads has the next KV head, as MLX's attention assumes.
 bool is_regular(const AttentionShape& shape) {
   if (shape.heads % shape.kv_heads != 0) return false;
@@ -141,6 +149,7 @@ array attend_plain(Pool& pool,
     queries = rotate(queries, *shape.rope, step);
     keys = rotate(keys, *shape.rope, step);
   }
+  if (shape.query_scale.beta != 0) queries = scale_queries(queries, shape.query_scale, step);
   write(pool, mx::reshape(keys, x.k.shape()), x.v, step);
   const array pages = ordered(step.page_array(pool.group), pool.order);
   queries = mx::astype(queries, pool.keys.dtype());

@@ -31,7 +31,7 @@ def architectures():
         rope_type="llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32
     )
     sliding = ["sliding_attention"] * 3 + ["full_attention"]
-    return {
+    families = {
         "llama": dict(
             base,
             **gqa,
@@ -154,6 +154,26 @@ def architectures():
             no_rope_layer_interval=2,
             tie_word_embeddings=True,
         ),
+        "ministral3": dict(
+            base,
+            **gqa,
+            model_type="ministral3",
+            num_hidden_layers=4,
+            rope_parameters=dict(
+                rope_type="yarn",
+                rope_theta=1e6,
+                factor=4.0,
+                original_max_position_embeddings=16,
+                beta_fast=32.0,
+                beta_slow=1.0,
+                mscale=1.0,
+                mscale_all_dim=1.0,
+                llama_4_scaling_beta=0.5,
+            ),
+            layer_types=sliding,
+            sliding_window=12,
+            tie_word_embeddings=False,
+        ),
         "mistral": dict(
             base, **gqa, model_type="mistral", num_hidden_layers=2, rope_theta=1e6, tie_word_embeddings=False
         ),
@@ -192,6 +212,11 @@ def architectures():
             mlp_only_layers=[1],
         ),
     }
+    # A model that sees: the text model of another config, under other names, beside what is left out.
+    families["gemma3"] = dict(
+        model_type="gemma3", vocab_size=VOCAB, text_config=families["gemma3_text"], vision_config=dict(hidden_size=8)
+    )
+    return families
 
 
 def experts_of(config, layer):
@@ -317,6 +342,11 @@ def quantize(weight, group, bits=4):
 
 
 def tensors(config, group):
+    if "text_config" in config:
+        for name, value in tensors(config["text_config"], group):
+            yield f"language_model.{name}", value
+        yield "vision_tower.patches.weight", draw("patches", (8, 8))
+        return
     for name, shape in shapes(config).items():
         value = draw(name, shape)
         is_kept = len(shape) == 1 or (config["model_type"] == "glm4_moe" and name.endswith("mlp.gate.weight"))
@@ -354,7 +384,8 @@ def main():
         for variant, group in VARIANTS.items():
             folder = arguments.out / f"{name}-{variant}"
             folder.mkdir(parents=True, exist_ok=True)
-            full = dict(config, quantization=quantization(config, group)) if group else config
+            text = config.get("text_config", config)
+            full = dict(config, quantization=quantization(text, group)) if group else config
             (folder / "config.json").write_text(json.dumps(full, indent=1, sort_keys=True))
             sums[folder.name] = write_safetensors(folder / "model.safetensors", tensors(config, group))
     record = HERE / "sums.json"

@@ -38,6 +38,10 @@ Config decode_gemma3(const Json& given) {
                                                       {"rms_norm_eps", 1e-6},
                                                       {"rope_theta", 1e6},
                                                       {"head_dim", 256},
+                                                      {"num_attention_heads", 8},
+                                                      {"num_key_value_heads", 4},
+                                                      {"vocab_size", 262'208},
+                                                      {"max_position_embeddings", 131'072},
                                                       {"sliding_window", 512},
                                                       {"sliding_window_pattern", 6}}),
                                 window_base);

@@ -1,0 +1,133 @@
+#include "format/text_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+namespace tandem::format {
+namespace {
+
+constexpr std::array<std::string_view, 10> kTowers = {
+    "vision_tower.", "vision_model.", "visual.",      "multi_modal_projector.", "audio_tower.",
+    "embed_vision.", "embed_audio.",  "vision_embed", "patch_merger.",          "mm_projector."};
+
+/// Names of the type that text_config gives where a family here has another.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kTypes = {
+    {{"qwen3_vl_text", "qwen3"}, {"qwen3_vl_moe_text", "qwen3_moe"}, {"gemma3", "gemma3_text"}}};
+
+bool is_of_tower(std::string_view name) {
+  return std::ranges::any_of(kTowers, [&](std::string_view tower) {
+    const size_t at = name.find(tower);
+    return at == 0 || (at != std::string_view::npos && name[at - 1] == '.');
+  });
+}
+
+/// What the tensor or module is called in a checkpoint of the text model alone.
+std::string alone(std::string_view name) {
+  constexpr std::string_view kInside = "language_model.", kUnderModel = "model.language_model.";
+  if (name.starts_with(kUnderModel)) return "model." + std::string(name.substr(kUnderModel.size()));
+  if (name.starts_with(kInside)) name.remove_prefix(kInside.size());
+  return std::string(name);
+}
+
+std::string text_type(const nlohmann::json& text, const nlohmann::json& whole) {
+  const auto type_of = [](const nlohmann::json& json) {
+    const auto found = json.find("model_type");
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  std::string type = type_of(text);
+  // As the reference does: mistral3's own text is llama's unless it says otherwise.
+  if (type.empty()) type = type_of(whole) == "mistral3" ? "llama" : type_of(whole);
+  for (const auto& [theirs, ours] : kTypes)
+    if (type == theirs) return std::string(ours);
+  return type;
+}
+
+nlohmann::json config_of(const nlohmann::json& whole) {
+  nlohmann::json out = whole;
+  const nlohmann::json& text = whole.at("text_config");
+  for (const auto& [key, value] : text.items())
+    if (!value.is_null()) out[key] = value;
+  out["model_type"] = text_type(text, whole);
+  for (const char* key : {"text_config", "vision_config", "audio_config"}) out.erase(key);
+  return out;
+}
+
+class TextModel final : public Checkpoint {
+ public:
+  explicit TextModel(std::shared_ptr<const Checkpoint> whole)
+      : whole_(std::move(whole)), config_(config_of(whole_->config())) {
+    for (std::string& name : whole_->names()) {
+      if (is_of_tower(name))
+        ++dropped_;
+      else
+        inner_.emplace(alone(name), std::move(name));
+    }
+  }
+
+  const nlohmann::json& config() const override { return config_; }
+
+  std::vector<std::string> names() const override {
+    std::vector<std::string> out;
+    for (const auto& [name, inner] : inner_) out.push_back(name);
+    return out;
+  }
+
+  bool has(std::string_view name) const override { return inner_.contains(name); }
+
+  Result<Tensor> describe(std::string_view name) const override {
+    return whole_->describe(inner(name));
+  }
+
+  Result<Tensor> tensor(std::string_view name, std::optional<RowRange> rows) const override {
+    return whole_->tensor(inner(name), rows);
+  }
+
+  Result<std::optional<Quantization>> quantization(std::string_view module) const override {
+    const std::string weight = std::string(module) + ".weight";
+    std::string name = inner(weight);
+    return whole_->quantization(name.substr(0, name.size() - std::string_view(".weight").size()));
+  }
+
+  uint64_t weight_bytes() const override { return whole_->weight_bytes(); }
+  std::filesystem::path directory() const override { return whole_->directory(); }
+  const Gguf* gguf() const override { return whole_->gguf(); }
+
+  std::string notice() const override {
+    if (dropped_ == 0) return {};
+    return fmt::format(
+        "{} tensors of this checkpoint are for images or sound and are left out: its language "
+        "model "
+        "is served, and answers to text alone",
+        dropped_);
+  }
+
+ private:
+  /// The name in the whole checkpoint; an unknown one stays, and fails there by it.
+  std::string inner(std::string_view name) const {
+    const auto found = inner_.find(name);
+    return found == inner_.end() ? std::string(name) : found->second;
+  }
+
+  std::shared_ptr<const Checkpoint> whole_;
+  nlohmann::json config_;
+  std::map<std::string, std::string, std::less<>> inner_;  // name alone → name in the whole
+  size_t dropped_ = 0;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Checkpoint>> text_model(std::shared_ptr<const Checkpoint> checkpoint) {
+  const auto text = checkpoint->config().find("text_config");
+  if (text == checkpoint->config().end() || text->is_null()) return checkpoint;
+  if (!text->is_object())
+    return Error{ErrorCode::kCorrupt,
+                 fmt::format("config: text_config should be an object, is {}: fetch config.json "
+                             "again",
+                             text->dump())};
+  return std::shared_ptr<const Checkpoint>(std::make_shared<TextModel>(std::move(checkpoint)));
+}
+
+}  // namespace tandem::format
