@@ -8,14 +8,61 @@ namespace {
 constexpr uint32_t kMostLayers = 1024;  // a damaged file should not be built for minutes
 constexpr uint64_t kWidest = 1U << 24;  // all heads of a layer together
 constexpr uint32_t kUsualPositions = 32768;
+constexpr uint32_t kUsualMultiple = 256;  // of lfm2
+
+const nlohmann::json* find(const nlohmann::json& config, const char* key) {
+  const auto found = config.find(key);
+  return found == config.end() || found->is_null() ? nullptr : &*found;
+}
+
+Result<double> read_factor(const nlohmann::json& config, const char* key, double otherwise) {
+  const nlohmann::json* found = find(config, key);
+  if (found == nullptr) return otherwise;
+  if (!found->is_number() || !(found->get<double>() > 0) || found->get<double>() > kWidest)
+    return Error{ErrorCode::kCorrupt,
+                 fmt::format("config: {} should be a number above 0, is {}", key, found->dump())};
+  return found->get<double>();
+}
+
+/// Two thirds of what lfm2 names, times a factor, rounded up to a multiple.
+Result<uint32_t> adjusted(const nlohmann::json& config, uint32_t named) {
+  const auto factor = read_factor(config, "block_ffn_dim_multiplier", 1);
+  if (!factor) return factor.error();
+  const auto multiple = read_count(config, "block_multiple_of", kUsualMultiple);
+  if (!multiple) return multiple.error();
+  const auto two_thirds = static_cast<uint32_t>(uint64_t{2} * named / 3);
+  const auto width = static_cast<uint64_t>(*factor * two_thirds);
+  const uint64_t rounded = (width + *multiple - 1) / *multiple * *multiple;
+  if (rounded == 0 || rounded > kWidest)
+    return Error{ErrorCode::kCorrupt,
+                 fmt::format("config: block_ff_dim {} stands for {} columns of the MLP: from 1 to "
+                             "{} are possible",
+                             named, rounded, kWidest)};
+  return static_cast<uint32_t>(rounded);
+}
+
+/// intermediate_size, or how lfm2 says it: block_ff_dim where it is there, adjusted by default.
+Result<uint32_t> read_mlp(const nlohmann::json& config) {
+  const nlohmann::json* type = find(config, "model_type");
+  const bool has_own_name = find(config, "block_ff_dim") != nullptr;
+  if (type == nullptr || *type != "lfm2") return read_count(config, "intermediate_size");
+  const auto named = read_count(config, has_own_name ? "block_ff_dim" : "intermediate_size");
+  if (!named) return named;
+  const nlohmann::json* adjusts = find(config, "block_auto_adjust_ff_dim");
+  if (adjusts != nullptr && !adjusts->is_boolean())
+    return Error{ErrorCode::kCorrupt,
+                 fmt::format("config: block_auto_adjust_ff_dim should be true or false, is {}",
+                             adjusts->dump())};
+  return adjusts != nullptr && !adjusts->get<bool>() ? named : adjusted(config, *named);
+}
 
 }  // namespace
 
 Result<uint32_t> read_count(const nlohmann::json& config,
                             const char* key,
                             std::optional<uint32_t> otherwise) {
-  const auto found = config.find(key);
-  if (found == config.end() || found->is_null()) {
+  const nlohmann::json* found = find(config, key);
+  if (found == nullptr) {
     if (otherwise) return *otherwise;
     return Error{ErrorCode::kCorrupt, fmt::format("config: {} is missing", key)};
   }
@@ -41,7 +88,11 @@ Result<ModelSizes> read_sizes(const nlohmann::json& config) {
   read(sizes.heads, "num_attention_heads");
   read(sizes.kv_heads, "num_key_value_heads", sizes.heads);
   read(sizes.head_dim, "head_dim", sizes.heads == 0 ? 0 : sizes.hidden / sizes.heads);
-  read(sizes.mlp, "intermediate_size");
+  if (outcome) {
+    const auto mlp = read_mlp(config);
+    if (!mlp) return mlp.error();
+    sizes.mlp = *mlp;
+  }
   read(sizes.expert_mlp, "moe_intermediate_size", 0);
   read(sizes.vocab, "vocab_size");
   read(sizes.max_positions, "max_position_embeddings", kUsualPositions);

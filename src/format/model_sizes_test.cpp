@@ -38,6 +38,20 @@ TEST_CASE("model sizes: what the config leaves out, or gives as null, has one de
   CHECK(given->max_positions == 4096);
 }
 
+TEST_CASE("model sizes: lfm2 names its MLP's width its own way, and adjusts it by default") {
+  nlohmann::json config = smallest();
+  config.erase("intermediate_size");
+  config["block_ff_dim"] = 1000;
+  CHECK_FALSE(read_sizes(config).has_value());
+  config["model_type"] = "lfm2";
+  CHECK(read_sizes(config)->mlp == 768);  // 666 to a multiple of 256
+  config["block_multiple_of"] = 7;
+  config["block_ffn_dim_multiplier"] = 0.5;
+  CHECK(read_sizes(config)->mlp == 336);  // 333 to a multiple of 7
+  config["block_auto_adjust_ff_dim"] = false;
+  CHECK(read_sizes(config)->mlp == 1000);
+}
+
 TEST_CASE("model sizes: a field that is missing or of a wrong type is refused by name") {
   for (const char* key : {"hidden_size", "num_hidden_layers", "num_attention_heads",
                           "intermediate_size", "vocab_size"}) {

@@ -6,6 +6,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/attention_span.h"
+#include "kernels/causal_conv.h"
 #include "kernels/cpu_level.h"
 #include "kernels/grouped_matmul.h"
 #include "kernels/kv_write.h"
@@ -41,6 +42,8 @@ struct KernelTable {
   /// Writes what the span's queries attended to.
   void (*finish_span)(const AttentionSpan&, const SpanState&);
   void (*kv_write)(const KvWriteArgs&, size_t begin, size_t end);
+  /// Of tokens [begin, end); saves nothing.
+  void (*causal_conv)(const CausalConvArgs&, size_t begin, size_t end);
   ChunkAttention chunks = {};
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/attention_kernel.h"
+#include "kernels/causal_conv_kernel.h"
 #include "kernels/kernel_table.h"
 #include "kernels/kv_write_kernel.h"
 #include "kernels/matmul_kernel.h"
@@ -22,7 +23,8 @@ constexpr KernelTable table_for() {
           .attend_span = attend_span<V>,
           .join_spans = join_spans<V>,
           .finish_span = finish_span<V>,
-          .kv_write = kv_write_range<V>};
+          .kv_write = kv_write_range<V>,
+          .causal_conv = causal_conv_range<V>};
 }
 
 }  // namespace tandem::kernels

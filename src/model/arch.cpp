@@ -127,7 +127,8 @@ Result<Description> describe(const format::Checkpoint& checkpoint) {
     const Status agree = check_experts(checkpoint, config->experts);
     if (!agree) return agree.error();
   }
-  if (!checkpoint.config().contains("tie_word_embeddings"))
+  const nlohmann::json& json = checkpoint.config();
+  if (!json.contains("tie_word_embeddings") && !json.contains("tie_embedding"))
     config->has_tied_head = !checkpoint.has("lm_head.weight");
   if (Status vocab = check_vocab(checkpoint, *config); !vocab) return vocab.error();
   return Description{*arch, *std::move(config)};

@@ -32,6 +32,7 @@ struct Arch {
   /// Floats of a recurrent layer's state on a rank with this part, 0 where it has no share; null
   /// for families without such layers.
   uint32_t (*state_floats)(const Config& config, const topology::Part& part) = nullptr;
+  std::string_view final_norm = "norm";  // below "model", before the head
 };
 
 /// An Arch whose layers are values of type L: L(config, weights, index), and L(x, kv, step). Where

@@ -211,7 +211,7 @@ void decode_biased_routing(const Json& json, Config& c) {
     c.shared_mlp = c.expert_mlp * count(json, "n_shared_experts");
   const double dense = real(json, "first_k_dense_replace", 0);
   for (uint32_t i = 0; i < c.layers; ++i) c.has_experts.push_back(i >= dense);
-  c.routing = {.score = kernels::ExpertScore::kSigmoid,
+  c.routing = {.score = tensor::ExpertScore::kSigmoid,
                .renormalizes = c.experts_of_token > 1 && flag(json, "norm_topk_prob", true),
                .scale = static_cast<float>(above_zero(json, "routed_scaling_factor", 1)),
                .groups = find(json, "n_group") == nullptr ? 1 : count(json, "n_group"),

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "kernels/expert_choice.h"
 #include "tensor/activation.h"
 #include "tensor/attention.h"
+#include "tensor/experts.h"
 #include "tensor/rope.h"
 #include "topology/placement.h"
 
@@ -28,9 +28,10 @@ struct Config {
   uint32_t experts = 0;  // of a layer that has some
   uint32_t experts_of_token = 0;
   uint32_t expert_mlp = 0;
-  kernels::ExpertRouting routing = {};
+  tensor::ExpertRouting routing = {};
   uint32_t shared_mlp = 0;        // of the expert that every token takes; 0: there is none
   std::vector<bool> has_experts;  // of each layer, where the family has them
+  uint32_t conv_taps = 0;         // of layers that convolve in place of attention
   uint32_t vocab = 0;
   uint32_t max_positions = 0;
   double rms_eps = 1e-5;
@@ -58,6 +59,7 @@ struct Config {
             .mlp = mlp,
             .vocab = vocab,
             .expert_mlp = expert_mlp,
+            .channels = conv_taps == 0 ? 0 : hidden,
             .quant_group = quant_group};
   }
 };

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "model/arch.h"
+
 namespace tandem::model {
 namespace {
 
@@ -139,6 +141,73 @@ TEST_CASE("a config of experts that is missing, mistyped or impossible is refuse
   CHECK(refused("mlp_only_layers", 1));
   CHECK(refused("norm_topk_prob", 1));
   CHECK(refused("decoder_sparse_step", -1));
+}
+
+Result<Config> decode_lfm2_config(const nlohmann::json& json) {
+  return find_arch(json)->decode(json);
+}
+
+nlohmann::json lfm2() {
+  auto json = good();
+  for (const char* key : {"rms_norm_eps", "intermediate_size", "tie_word_embeddings", "rope_theta"})
+    json.erase(key);
+  json.update({{"model_type", "lfm2"},
+               {"norm_eps", 1e-5},
+               {"conv_L_cache", 3},
+               {"block_dim", 64},
+               {"block_ff_dim", 100},
+               {"block_multiple_of", 16},
+               {"block_ffn_dim_multiplier", 1.5},
+               {"block_auto_adjust_ff_dim", true},
+               {"layer_types", {"conv", "full_attention", "conv"}}});
+  return json;
+}
+
+TEST_CASE("lfm2: layers, taps, the MLP's width and the tied head are read as the reference does") {
+  const auto config = decode_lfm2_config(lfm2());
+  REQUIRE(config.has_value());
+  CHECK(config->is_recurrent == std::vector<bool>{true, false, true});
+  CHECK(config->conv_taps == 3);
+  CHECK(config->mlp == 112);  // 100 * 2 / 3 = 66, * 1.5 = 99, to a multiple of 16
+  CHECK(config->shape().channels == 64);
+  CHECK(config->rms_eps == 1e-5);
+  CHECK(config->has_tied_head);
+  CHECK(config->rope->inverse_frequencies[1] == doctest::Approx(std::pow(1e6, -1.0 / 8)));
+  auto json = lfm2();
+  json["full_attn_idxs"] = {0};
+  CHECK(decode_lfm2_config(json)->is_recurrent == std::vector<bool>{false, true, true});
+  json["block_auto_adjust_ff_dim"] = false;
+  json["tie_embedding"] = false;
+  CHECK(decode_lfm2_config(json)->mlp == 100);
+  CHECK_FALSE(decode_lfm2_config(json)->has_tied_head);
+  json.erase("block_ff_dim");
+  json["intermediate_size"] = 80;
+  CHECK(decode_lfm2_config(json)->mlp == 80);
+}
+
+TEST_CASE("lfm2: a field that is missing, mistyped or impossible is refused by name") {
+  const auto refusal = [](const char* key, const nlohmann::json& value) {
+    const auto config = decode_lfm2_config(with(key, value, lfm2()));
+    return config ? std::string() : config.error().message;
+  };
+  const auto is_named = [&](const char* key, const nlohmann::json& value) {
+    return refusal(key, value).find(key) != std::string::npos;
+  };
+  for (const char* key : {"norm_eps", "conv_L_cache", "layer_types"}) CHECK(is_named(key, {}));
+  CHECK(refusal("block_ff_dim", {}).find("intermediate_size") != std::string::npos);
+  CHECK(is_named("conv_L_cache", 1));
+  CHECK(is_named("conv_L_cache", 1000));
+  CHECK(is_named("block_dim", 128));
+  CHECK(is_named("block_ff_dim", -1));
+  CHECK(is_named("block_ff_dim", 1));
+  CHECK(is_named("block_multiple_of", 0));
+  CHECK(is_named("block_ffn_dim_multiplier", -1));
+  CHECK(is_named("block_auto_adjust_ff_dim", 1));
+  CHECK(is_named("full_attn_idxs", {3}));
+  CHECK(is_named("full_attn_idxs", 1));
+  CHECK(is_named("layer_types", {"conv"}));
+  CHECK(refusal("layer_types", {"conv", "conv", "sliding_attention"}).find("sliding_attention") !=
+        std::string::npos);
 }
 
 TEST_CASE("rope factors divide the frequencies; a wrong number or value of them is refused") {

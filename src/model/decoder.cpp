@@ -50,12 +50,13 @@ Decoder::Decoder(Description model, const Weights& w, std::vector<topology::Rang
 }
 
 void Decoder::load_head(const Weights& w) {
+  const Weights norm = w / "model" / model_.arch.final_norm;
   if (!part_.has_head) {
-    (w / "model" / "norm").skip();
+    norm.skip();
     (w / "lm_head").skip();
     return;
   }
-  norm_.emplace(w / "model" / "norm", config().rms_eps, config().norm_offset);
+  norm_.emplace(norm, config().rms_eps, config().norm_offset);
   if (config().has_tied_head)
     (w / "lm_head").skip();  // some exporters keep a copy
   else

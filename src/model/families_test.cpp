@@ -94,7 +94,7 @@ TEST_CASE("families: glm4_moe's experts come after its dense layers, in groups, 
   const Config c = decode(glm());
   CHECK(c.has_experts == std::vector<bool>{false, false, true, true, true, true});
   CHECK(c.shared_mlp == 64);
-  CHECK(c.routing.score == kernels::ExpertScore::kSigmoid);
+  CHECK(c.routing.score == tensor::ExpertScore::kSigmoid);
   CHECK(c.routing.groups == 4);
   CHECK(c.routing.top_groups == 2);
   CHECK(c.routing.scale == 2.5F);

@@ -23,6 +23,9 @@ struct RandomOptions {
   uint32_t expert_mlp = 64;
   uint32_t dense_layer = 1;    // among those with experts
   bool stacks_experts = true;  // or each has tensors of its own, with the same content
+  uint32_t attends_from = 1;   // of lfm2: this layer attends and every third after it
+  uint32_t taps = 3;           // of lfm2's convolutions
+  bool has_hf_layout = false;  // of lfm2's convolutions
   uint32_t vocab = 101;
   bool has_tied_head = true;
   bool has_biases = false;
@@ -53,6 +56,7 @@ class RandomCheckpoint final : public format::Checkpoint {
       config_["layer_types"] = std::vector<std::string>(o.layers, "sliding_attention");
       config_["layer_types"].back() = "full_attention";
     }
+    if (is_lfm2()) set_lfm2();
     if (has_experts()) {
       config_["num_experts"] = o.experts;
       config_["num_experts_per_tok"] = o.experts_of_token;
@@ -135,6 +139,7 @@ class RandomCheckpoint final : public format::Checkpoint {
  private:
   void make_tensors() {
     const RandomOptions& o = options_;
+    if (is_lfm2()) return make_lfm2();
     put_matrix("model.embed_tokens", o.vocab, o.hidden, 2.0F, false);
     put_floats("model.norm.weight", {o.hidden}, 0.1F, 1);
     if (!o.has_tied_head) put_matrix("lm_head", o.vocab, o.hidden, 2.0F, false);
@@ -153,6 +158,59 @@ class RandomCheckpoint final : public format::Checkpoint {
       put_floats(p + "self_attn.q_norm.weight", {o.head_dim}, 0.1F, 1);
       put_floats(p + "self_attn.k_norm.weight", {o.head_dim}, 0.1F, 1);
     }
+  }
+
+  bool is_lfm2() const { return options_.model_type == "lfm2"; }
+
+  bool attends(uint32_t layer) const {
+    return layer >= options_.attends_from && (layer - options_.attends_from) % 3 == 0;
+  }
+
+  void set_lfm2() {
+    config_["norm_eps"] = config_["rms_norm_eps"];
+    config_.erase("rms_norm_eps");
+    config_["conv_L_cache"] = options_.taps;
+    config_["block_auto_adjust_ff_dim"] = false;
+    config_["full_attn_idxs"] = nlohmann::json::array();
+    for (uint32_t i = 0; i < options_.layers; ++i)
+      if (attends(i)) config_["full_attn_idxs"].push_back(i);
+  }
+
+  void make_lfm2() {
+    const RandomOptions& o = options_;
+    put_matrix("model.embed_tokens", o.vocab, o.hidden, 2.0F, false);
+    put_floats("model.embedding_norm.weight", {o.hidden}, 0.1F, 1);
+    if (!o.has_tied_head) put_matrix("lm_head", o.vocab, o.hidden, 2.0F, false);
+    for (uint32_t i = 0; i < o.layers; ++i) {
+      const std::string p = fmt::format("model.layers.{}.", i);
+      put_floats(p + "operator_norm.weight", {o.hidden}, 0.1F, 1);
+      put_floats(p + "ffn_norm.weight", {o.hidden}, 0.1F, 1);
+      put_matrix(p + "feed_forward.w1", o.mlp, o.hidden, 1, false);
+      put_matrix(p + "feed_forward.w3", o.mlp, o.hidden, 1, false);
+      put_matrix(p + "feed_forward.w2", o.hidden, o.mlp, 1, false);
+      attends(i) ? put_lfm2_attention(p + "self_attn.") : put_short_conv(p + "conv.");
+    }
+  }
+
+  void put_lfm2_attention(const std::string& p) {
+    const RandomOptions& o = options_;
+    put_matrix(p + "q_proj", o.heads * o.head_dim, o.hidden, 1.5F, false);
+    put_matrix(p + "k_proj", o.kv_heads * o.head_dim, o.hidden, 1.5F, false);
+    put_matrix(p + "v_proj", o.kv_heads * o.head_dim, o.hidden, 1, false);
+    put_matrix(p + "out_proj", o.hidden, o.heads * o.head_dim, 1, false);
+    put_floats(p + "q_layernorm.weight", {o.head_dim}, 0.1F, 1);
+    put_floats(p + "k_layernorm.weight", {o.head_dim}, 0.1F, 1);
+  }
+
+  void put_short_conv(const std::string& p) {
+    const RandomOptions& o = options_;
+    put_matrix(p + "in_proj", 3 * o.hidden, o.hidden, 1.5F, o.has_biases);
+    put_matrix(p + "out_proj", o.hidden, o.hidden, 1, o.has_biases);
+    if (o.has_biases) put_floats(p + "conv.bias", {o.hidden}, 0.1F, 0);
+    put_floats(p + "conv.weight",
+               o.has_hf_layout ? std::vector<int64_t>{o.hidden, 1, o.taps}
+                               : std::vector<int64_t>{o.hidden, o.taps, 1},
+               0.7F, 0);
   }
 
   bool has_experts() const { return options_.model_type == "qwen3_moe"; }

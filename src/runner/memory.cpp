@@ -23,11 +23,15 @@ double share_of(std::string_view name, const model::Config& c, const Part& part)
         {2 * part.kv_heads.begin + part.heads.begin, 2 * part.kv_heads.end + part.heads.end},
         2 * c.kv_heads + c.heads);
   if (is_in(".gate_up_proj.")) return fraction(part.mlp, c.mlp);
-  if (is_in(".q_proj.") || is_in(".o_proj.")) return fraction(part.heads, c.heads);
+  if (is_in(".conv.in_proj.") || is_in(".conv.out_proj.") || is_in(".conv.conv."))
+    return fraction(part.channels, c.hidden);
+  if (is_in(".q_proj.") || is_in(".o_proj.") || is_in(".self_attn.out_proj."))
+    return fraction(part.heads, c.heads);
   if (is_in(".k_proj.") || is_in(".v_proj.")) return fraction(part.kv_heads, c.kv_heads);
   if (is_in(".switch_mlp.") || is_in(".experts.") || is_in(".shared_expert"))
     return fraction(part.expert_mlp, c.expert_mlp);
-  if (is_in(".gate_proj.") || is_in(".up_proj.") || is_in(".down_proj."))
+  if (is_in(".gate_proj.") || is_in(".up_proj.") || is_in(".down_proj.") ||
+      is_in(".feed_forward.w"))
     return fraction(part.mlp, c.mlp);
   const bool is_table = is_in("embed_tokens.");
   const bool is_head = is_in("lm_head.");
@@ -58,7 +62,8 @@ uint64_t workspace_of(const model::Config& c, const Part& part, const MemoryAssu
   // A token's rows of an expert's gate, up and down, and of what it takes in, sorted by expert.
   const uint64_t experts =
       uint64_t{c.experts_of_token} * (3 * part.expert_mlp.size() + 2 * c.hidden);
-  const uint64_t widest = std::max({attention, uint64_t{3} * part.mlp.size(), experts});
+  const uint64_t widest = std::max(
+      {attention, uint64_t{3} * part.mlp.size(), experts, uint64_t{4} * part.channels.size()});
   return a.step_tokens * a.element_bytes * (uint64_t{4} * c.hidden + widest) +
          uint64_t{plan::kMostRows} * a.logit_copies * sizeof(float) * (part.has_head ? c.vocab : 0);
 }

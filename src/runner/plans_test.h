@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -62,6 +63,8 @@ struct History {
   size_t done = 0;
   uint32_t window_start = 0;
   std::vector<plan::PageId> window_pages = {};
+  std::array<uint32_t, 2> slots = {};  // of recurrent state, by turns
+  bool turn = false;
 
   /// The next `count` tokens as a row; logits when it reaches the end or `always`.
   plan::Row next(size_t count, Pages& pool, bool always = false) {
@@ -86,6 +89,14 @@ struct History {
     pool.cover(window_pages, row.start + row.tokens.size() - window_start);
     row.window_start = window_start;
     row.window_pages = window_pages;
+  }
+
+  /// Lets a row of next() go on from the state that the row before it left, and leave its own.
+  void carry(plan::Row& row) {
+    if (row.start > 0) row.state = slots[turn ? 1 : 0];
+    turn = !turn;
+    row.saves.push_back(
+        {.tokens = static_cast<uint32_t>(row.tokens.size()), .slot = slots[turn ? 1 : 0]});
   }
 };
 

@@ -11,15 +11,22 @@ namespace {
 using model::RandomOptions;
 
 /// Two requests, prefilled in chunks together and then decoded.
-std::vector<plan::StepPlan> mixed_plans(uint32_t vocab, uint32_t page_tokens) {
+std::vector<plan::StepPlan> mixed_plans(uint32_t vocab,
+                                        uint32_t page_tokens,
+                                        bool is_recurrent = false) {
   Pages pool(64, page_tokens, 11);
-  std::array<History, 2> histories = {History{.id = 1, .tokens = random_tokens(21, vocab, 1)},
-                                      History{.id = 2, .tokens = random_tokens(13, vocab, 2)}};
+  std::array<History, 2> histories = {
+      History{.id = 1, .tokens = random_tokens(21, vocab, 1), .slots = {3, 1}},
+      History{.id = 2, .tokens = random_tokens(13, vocab, 2), .slots = {0, 2}}};
   std::vector<plan::StepPlan> out;
   const auto add = [&](size_t first, size_t second) {
     plan::StepPlan plan{.sequence = out.size()};
-    if (first != 0) plan.rows.push_back(histories[0].next(first, pool, true));
-    if (second != 0) plan.rows.push_back(histories[1].next(second, pool, true));
+    const std::array counts = {first, second};
+    for (size_t i = 0; i < counts.size(); ++i) {
+      if (counts[i] == 0) continue;
+      plan.rows.push_back(histories[i].next(counts[i], pool, true));
+      if (is_recurrent) histories[i].carry(plan.rows.back());
+    }
     out.push_back(std::move(plan));
   };
   add(9, 0);
@@ -36,7 +43,8 @@ void check_equals_one_rank(RanksSetup setup) {
   const uint32_t ranks = setup.ranks;
   CAPTURE(ranks);
   CAPTURE((setup.split == topology::Split::kPipeline));
-  const auto plans = mixed_plans(setup.model.vocab, setup.page_tokens);
+  const auto plans =
+      mixed_plans(setup.model.vocab, setup.page_tokens, setup.model.model_type == "lfm2");
   const RanksOutcome split = run_ranks(setup, plans);
   setup.ranks = 1;
   setup.shares = {};
@@ -111,6 +119,26 @@ TEST_CASE("experts cut inside, or whole in stages, give one rank's logits") {
       for (const auto split : {topology::Split::kTensor, topology::Split::kPipeline})
         check_equals_one_rank({.model = model(bits), .split = split, .ranks = ranks});
   check_equals_one_rank({.model = model(4), .ranks = 3, .shares = {5, 0, 1}});
+}
+
+TEST_CASE("channels of convolutions cut, or whole in stages, give one rank's logits") {
+  const auto model = [](Heads h, int bits) {
+    return RandomOptions{.model_type = "lfm2",
+                         .layers = 5,
+                         .hidden = 96,
+                         .heads = h.heads,
+                         .kv_heads = h.kv_heads,
+                         .taps = h.heads == 9 ? 4U : 3U,
+                         .has_biases = h.heads == 9,
+                         .bits = bits};
+  };
+  for (const Heads h : {kHeads[0], kHeads[1]})
+    for (const int bits : {0, 4})
+      for (uint32_t ranks = 2; ranks <= 4; ++ranks)
+        for (const auto split : {topology::Split::kTensor, topology::Split::kPipeline})
+          check_equals_one_rank({.model = model(h, bits), .split = split, .ranks = ranks});
+  check_equals_one_rank({.model = model(kHeads[1], 4), .ranks = 3, .shares = {5, 0, 1}});
+  check_equals_one_rank({.model = model(kHeads[0], 0), .ranks = 2, .shares = {0, 1}});
 }
 
 TEST_CASE("what is estimated for a rank with experts is about what it loads") {

@@ -10,6 +10,9 @@
 
 namespace tandem::tensor {
 
+using kernels::ExpertRouting;
+using kernels::ExpertScore;
+
 struct ExpertsShape {
   uint32_t hidden = 0;
   uint32_t width = 0;  // of an expert's inside

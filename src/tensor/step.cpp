@@ -32,6 +32,10 @@ uint32_t first_of(const StepRow& row, PageGroup group) {
 void Step::add_row(const StepRow& row) {
   add_pages(row, PageGroup::kAll);
   if (!row.window_pages.empty()) add_pages(row, PageGroup::kWindow);
+  state_rows_.push_back({.first_token = ids_.size(),
+                         .count = row.tokens.size(),
+                         .state = row.state,
+                         .saves = row.saves});
   for (uint32_t i = 0; i < row.tokens.size(); ++i) {
     const uint32_t position = row.start + i;
     ids_.push_back(static_cast<uint32_t>(row.tokens[i]));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/attention.h"
+#include "kernels/state_rows.h"
 #include "tensor/context.h"
 #include "tensor/rope.h"
 
@@ -22,11 +23,7 @@ enum class PageGroup : uint8_t {
   kWindow,  // of those that a window shows: earlier pages are given back
 };
 
-/// Leaves the recurrent state after the row's first `tokens` tokens in a slot.
-struct StateSave {
-  uint32_t tokens = 0;
-  uint32_t slot = 0;
-};
+using kernels::StateSave;
 
 /// A run of new tokens of one request.
 struct StepRow {
@@ -65,6 +62,8 @@ class Step {
   const std::vector<uint32_t>& slots(PageGroup group = PageGroup::kAll) const {
     return paging(group).slots;
   }
+  /// One a row: where its recurrent state comes from and goes.
+  const std::vector<kernels::StateRow>& state_rows() const { return state_rows_; }
   const std::vector<uint32_t>& outputs() const { return outputs_; }  // whose logits are wanted
 
   /// Cosines and sines for each token; computed at the first call, by every later layer reused.
@@ -105,6 +104,7 @@ class Step {
   std::vector<uint32_t> ids_;
   std::optional<array> id_array_;
   std::vector<uint32_t> positions_;
+  std::vector<kernels::StateRow> state_rows_;
   std::vector<uint32_t> outputs_;
   mutable std::map<const Rope*, RopeTable> rope_tables_;
   mutable std::map<const Rope*, std::pair<array, array>> rope_arrays_;

@@ -64,6 +64,7 @@ std::vector<Part> place_tensor(const ModelShape& shape, const std::vector<double
   const auto heads = cut(shape.heads, head_unit, shares);
   const auto mlp = cut(shape.mlp, group, shares);
   const auto expert_mlp = cut(shape.expert_mlp, group, shares);
+  const auto channels = cut(shape.channels, group, shares);
   const auto vocab = cut(shape.vocab, 1, shares);
   std::vector<Part> out;
   for (uint32_t r = 0; r < shares.size(); ++r)
@@ -75,6 +76,7 @@ std::vector<Part> place_tensor(const ModelShape& shape, const std::vector<double
                    .kv_heads = kv_range(shape, heads[r]),
                    .mlp = mlp[r],
                    .expert_mlp = expert_mlp[r],
+                   .channels = channels[r],
                    .vocab = vocab[r]});
   return out;
 }
@@ -93,6 +95,7 @@ std::vector<Part> place_pipeline(const ModelShape& shape, std::vector<double> sh
                    .kv_heads = {0, shape.kv_heads},
                    .mlp = {0, shape.mlp},
                    .expert_mlp = {0, shape.expert_mlp},
+                   .channels = {0, shape.channels},
                    .vocab = {0, shape.vocab},
                    .has_embedding = r + 1 == ranks,
                    .has_head = r == 0});

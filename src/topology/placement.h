@@ -29,6 +29,7 @@ struct ModelShape {
   uint32_t mlp = 0;  // width of the MLP's inside
   uint32_t vocab = 0;
   uint32_t expert_mlp = 0;   // width of an expert's inside; 0: there are none
+  uint32_t channels = 0;     // of convolutions, each of which goes its own way; 0: there are none
   uint32_t quant_group = 1;  // inputs that share a scale: no cut falls inside; 1 when not quantized
 };
 
@@ -47,6 +48,7 @@ struct Part {
   Range kv_heads;         // those that the query heads attend to; neighbours may hold the same one
   Range mlp;              // columns of the MLP's inside
   Range expert_mlp = {};  // columns of the inside of each expert
+  Range channels = {};    // of convolutions
   Range vocab;            // rows of the embedding and of the head
   bool has_embedding = true;
   bool has_head = true;
@@ -55,10 +57,10 @@ struct Part {
 };
 
 /// Cuts a model over ranks, in proportion to `shares` (one non-negative number a rank; empty: equal
-/// ones). Tensor: query heads, columns of the MLP and of each expert, and vocabulary each cover the
-/// whole in rank order, cut at multiples of the quantization group. Pipeline: each rank gets at
-/// least one layer. Errors: kInvalid (no ranks, shares that do not fit, heads no multiple of KV
-/// heads, fewer layers than stages).
+/// ones). Tensor: query heads, columns of the MLP and of each expert, channels and vocabulary each
+/// cover the whole in rank order, cut at multiples of the quantization group. Pipeline: each rank
+/// gets at least one layer. Errors: kInvalid (no ranks, shares that do not fit, heads no multiple
+/// of KV heads, fewer layers than stages).
 Result<std::vector<Part>> place(const ModelShape& shape,
                                 Split split,
                                 uint32_t ranks,

@@ -19,6 +19,7 @@ ModelShape shape_of(Heads h, uint32_t head_dim, uint32_t group) {
           .head_dim = head_dim,
           .mlp = 192,
           .vocab = 321,
+          .channels = 320,
           .quant_group = group};
 }
 
@@ -63,6 +64,7 @@ TEST_CASE("tensor parts cover every head, column and row once, cut at quantizati
             REQUIRE(parts->size() == ranks);
             check_covers(*parts, &Part::vocab, shape.vocab, 1);
             check_covers(*parts, &Part::mlp, shape.mlp, group);
+            check_covers(*parts, &Part::channels, shape.channels, group);
             check_covers(*parts, &Part::heads, shape.heads, 1);
             for (const Part& p : *parts) {
               const bool aligned =
@@ -126,6 +128,7 @@ TEST_CASE(
           CHECK(p.layers.begin == at);
           CHECK(p.layers.size() >= 1);
           at = p.layers.end;
+          CHECK(p.channels == Range{0, shape.channels});
           CHECK(p.has_head == (r == 0));
           CHECK(p.has_embedding == (r + 1 == ranks));
         }

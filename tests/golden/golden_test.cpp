@@ -14,7 +14,7 @@
 namespace tandem {
 namespace {
 
-constexpr uint32_t kPageTokens = 8, kPages = 64, kVocab = 320;
+constexpr uint32_t kPageTokens = 8, kPages = 64, kSlots = 4, kVocab = 320;
 
 /// A loaded checkpoint and requests with page tables out of a shuffled pool.
 class Session {
@@ -31,7 +31,8 @@ class Session {
                              .kv_dtype = runner::kv_dtype(**checkpoint, runner::KvType::kAuto),
                              .threads = 2,
                              .page_tokens = kPageTokens,
-                             .pages = kPages});
+                             .pages = kPages,
+                             .state_slots = kSlots});
     if (!stage) FAIL(stage.error().message);
     stage_ = std::move(stage).value();
     std::iota(free_.begin(), free_.end(), 0U);
@@ -48,7 +49,10 @@ class Session {
         r.pages.push_back(free_.back());
         free_.pop_back();
       }
+      const auto slot = static_cast<uint32_t>(request);
       batch.push_back({.start = r.length, .tokens = tokens, .pages = r.pages, .logits = wanted});
+      if (r.length > 0) batch.back().state = slot;
+      batch.back().saves.push_back({.tokens = static_cast<uint32_t>(tokens.size()), .slot = slot});
       r.length += static_cast<uint32_t>(tokens.size());
     }
     const Status ran = stage_->run(tensor::Step(std::move(batch), kPageTokens));

@@ -30,6 +30,21 @@ def architectures():
     llama3 = dict(
         rope_type="llama3", factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32
     )
+    lfm2 = dict(
+        model_type="lfm2",
+        hidden_size=HIDDEN,
+        vocab_size=VOCAB,
+        max_position_embeddings=4096,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        rope_theta=1e6,
+        norm_eps=1e-5,
+        block_dim=HIDDEN,
+        block_ff_dim=192,
+        block_multiple_of=64,
+        block_ffn_dim_multiplier=1.0,
+        tie_embedding=True,
+    )
     sliding = ["sliding_attention"] * 3 + ["full_attention"]
     families = {
         "llama": dict(
@@ -211,6 +226,22 @@ def architectures():
             decoder_sparse_step=1,
             mlp_only_layers=[1],
         ),
+        "lfm2": dict(
+            lfm2,
+            num_hidden_layers=4,
+            conv_bias=False,
+            conv_L_cache=3,
+            block_auto_adjust_ff_dim=True,
+            layer_types=["conv", "conv", "full_attention", "conv"],
+        ),
+        "lfm2_bias": dict(
+            lfm2,
+            num_hidden_layers=3,
+            conv_bias=True,
+            conv_L_cache=4,
+            block_auto_adjust_ff_dim=False,
+            full_attn_idxs=[0, 2],
+        ),
     }
     # A model that sees: the text model of another config, under other names, beside what is left out.
     families["gemma3"] = dict(
@@ -257,8 +288,35 @@ def shared_expert(config):
     ]
 
 
+def lfm2_shapes(config):
+    head_dim = HIDDEN // config["num_attention_heads"]
+    kv, taps = config["num_key_value_heads"] * head_dim, config["conv_L_cache"]
+    mlp = config["block_ff_dim"] * 2 // 3 if config["block_auto_adjust_ff_dim"] else config["block_ff_dim"]
+    attends = [kind == "full_attention" for kind in config.get("layer_types", [])]
+    out = {"model.embed_tokens.weight": (VOCAB, HIDDEN), "model.embedding_norm.weight": (HIDDEN,)}
+    for i in range(config["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        if not (attends[i] if attends else i in config["full_attn_idxs"]):
+            out[f"{p}conv.in_proj.weight"] = (3 * HIDDEN, HIDDEN)
+            out[f"{p}conv.conv.weight"] = (HIDDEN, taps, 1)
+            out[f"{p}conv.out_proj.weight"] = (HIDDEN, HIDDEN)
+            if config["conv_bias"]:
+                for name, rows in (("in_proj", 3 * HIDDEN), ("conv", HIDDEN), ("out_proj", HIDDEN)):
+                    out[f"{p}conv.{name}.bias"] = (rows,)
+        else:
+            for name, rows in (("q_proj", HIDDEN), ("k_proj", kv), ("v_proj", kv), ("out_proj", HIDDEN)):
+                out[f"{p}self_attn.{name}.weight"] = (rows, HIDDEN)
+            out[f"{p}self_attn.q_layernorm.weight"] = out[f"{p}self_attn.k_layernorm.weight"] = (head_dim,)
+        out[f"{p}feed_forward.w1.weight"] = out[f"{p}feed_forward.w3.weight"] = (mlp, HIDDEN)
+        out[f"{p}feed_forward.w2.weight"] = (HIDDEN, mlp)
+        out[f"{p}operator_norm.weight"] = out[f"{p}ffn_norm.weight"] = (HIDDEN,)
+    return out
+
+
 def shapes(config):
     """Tensor name → shape, as mlx-lm names them."""
+    if config["model_type"] == "lfm2":
+        return lfm2_shapes(config)
     head_dim = config.get("head_dim", HIDDEN // config["num_attention_heads"])
     q, kv = config["num_attention_heads"] * head_dim, config["num_key_value_heads"] * head_dim
     mlp, kind = config["intermediate_size"], config["model_type"]
@@ -349,7 +407,8 @@ def tensors(config, group):
         return
     for name, shape in shapes(config).items():
         value = draw(name, shape)
-        is_kept = len(shape) == 1 or (config["model_type"] == "glm4_moe" and name.endswith("mlp.gate.weight"))
+        is_kept = len(shape) == 1 or name.endswith(".conv.weight")
+        is_kept |= config["model_type"] == "glm4_moe" and name.endswith("mlp.gate.weight")
         if group is None or is_kept:
             yield name, value
             continue

@@ -29,13 +29,23 @@ const std::vector<Cut> kCuts = {{"f32", Split::kTensor, 2},
 constexpr uint32_t kSplitPageTokens = 8, kSplitPages = 16;
 constexpr size_t kChunk = 11;
 
+/// Each row goes on from the state that the one before it left, in two slots by turns.
+void carry_states(std::vector<plan::StepPlan>& plans) {
+  runner::History history;
+  history.slots = {1, 0};
+  for (plan::StepPlan& plan : plans) history.carry(plan.rows[0]);
+}
+
 /// Logits at the end of each chunk of the prompt, against those of the whole prompt in one pass.
 void check(const std::string& name, const Cut& cut) {
   const Golden golden(name);
   const auto tokens = golden.tokens("tokens");
   auto checkpoint = format::open_checkpoint(checkpoints_folder / name);
   REQUIRE(checkpoint.has_value());
-  const auto plans = chunked_plans(tokens, kChunk, kSplitPages, kSplitPageTokens);
+  auto plans = chunked_plans(tokens, kChunk, kSplitPages, kSplitPageTokens);
+  const auto model = model::describe(**checkpoint);
+  REQUIRE(model.has_value());
+  if (!model->config.is_recurrent.empty()) carry_states(plans);
   const auto outcome = runner::run_ranks({.checkpoint = *checkpoint,
                                           .split = cut.split,
                                           .ranks = cut.ranks,

@@ -49,15 +49,18 @@ tensor::AttentionShape shape_of(const Weights& w,
 Attention::Attention(const Weights& w, const Config& c, AttentionOptions options)
     : context_(w.context()),
       shape_(shape_of(w, c, options)),
-      out_(w / "o_proj", c.hidden, c.heads * c.head_dim, times(w.part().heads, c.head_dim)) {
+      out_(w / options.names.out,
+           c.hidden,
+           c.heads * c.head_dim,
+           times(w.part().heads, c.head_dim)) {
   if (shape_.heads == 0) {
     w.skip();
     return;
   }
   qkv_.emplace(sources_of(w, c, options), c.hidden);
   if (!options.qk_norm) return;
-  q_norm_.emplace(w / "q_norm", *options.qk_norm, c.norm_offset);
-  k_norm_.emplace(w / "k_norm", *options.qk_norm, c.norm_offset);
+  q_norm_.emplace(w / options.names.q_norm, *options.qk_norm, c.norm_offset);
+  k_norm_.emplace(w / options.names.k_norm, *options.qk_norm, c.norm_offset);
 }
 
 array Attention::operator()(const array& x, kv::Layer* kv, const Step& step) const {

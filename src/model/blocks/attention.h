@@ -12,12 +12,20 @@ using tensor::array;
 using tensor::Step;
 using tensor::Weights;
 
+/// Modules below the layer's that families call differently.
+struct AttentionNames {
+  const char* out = "o_proj";
+  const char* q_norm = "q_norm";
+  const char* k_norm = "k_norm";
+};
+
 /// Biases are used where the checkpoint has them.
 struct AttentionOptions {
   uint32_t window = 0;  // positions a token sees; 0: all
   bool has_rope = true;
   std::optional<double> qk_norm = {};  // eps of an RMS norm of each query and key head
   const char* fused = nullptr;         // where q, k and v are the rows of one matrix, in this order
+  AttentionNames names = {};
 };
 
 /// Queries and keys in the heads of this rank, their sum over the ranks.

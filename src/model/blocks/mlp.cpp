@@ -6,10 +6,12 @@ namespace tandem::model {
 
 using topology::Range;
 
-SwiGlu::SwiGlu(const tensor::Weights& w, const Config& c) : SwiGlu(w, c, c.mlp, w.part().mlp) {}
+SwiGlu::SwiGlu(const tensor::Weights& w, const Config& c, MlpNames names)
+    : SwiGlu(w, c, c.mlp, w.part().mlp, names) {}
 
-SwiGlu::SwiGlu(const tensor::Weights& w, const Config& c, uint32_t width, topology::Range columns)
-    : context_(w.context()), gate_(c.gate), down_(w / "down_proj", c.hidden, width, columns) {
+SwiGlu::SwiGlu(
+    const tensor::Weights& w, const Config& c, uint32_t width, Range columns, MlpNames names)
+    : context_(w.context()), gate_(c.gate), down_(w / names.down, c.hidden, width, columns) {
   if (columns.empty()) {
     w.skip();
     return;
@@ -19,7 +21,7 @@ SwiGlu::SwiGlu(const tensor::Weights& w, const Config& c, uint32_t width, topolo
   using Sources = std::vector<tensor::MatrixSource>;
   gate_up_.emplace(fused.has("weight")
                        ? Sources{{fused, columns}, {fused, up}}
-                       : Sources{{w / "gate_proj", columns}, {w / "up_proj", columns}},
+                       : Sources{{w / names.gate, columns}, {w / names.up, columns}},
                    c.hidden);
 }
 

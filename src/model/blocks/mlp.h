@@ -6,13 +6,24 @@
 
 namespace tandem::model {
 
+/// Modules that families call differently.
+struct MlpNames {
+  const char* gate = "gate_proj";
+  const char* up = "up_proj";
+  const char* down = "down_proj";
+};
+
 /// down(act(gate(x)) * up(x)) with the config's activation, its inside cut over the ranks. Gate and
 /// up may be one matrix, gate_up_proj.
 class SwiGlu {
  public:
-  SwiGlu(const tensor::Weights& w, const Config& config);
+  SwiGlu(const tensor::Weights& w, const Config& config, MlpNames names = {});
   /// One whose inside is `width` wide, of which this rank has some columns.
-  SwiGlu(const tensor::Weights& w, const Config& config, uint32_t width, topology::Range columns);
+  SwiGlu(const tensor::Weights& w,
+         const Config& config,
+         uint32_t width,
+         topology::Range columns,
+         MlpNames names = {});
 
   /// [tokens, hidden] → the same.
   tensor::array operator()(const tensor::array& x) const;
