@@ -17,6 +17,13 @@ constexpr uint64_t kMostStep = 2048;
 
 Error misfit(std::string message) { return {ErrorCode::kInvalid, std::move(message)}; }
 
+/// What a row's window and its step take, wherever they begin in a page, with one that is copied.
+uint64_t row_window_pages(const CacheWants& wants) {
+  if (wants.window == 0) return 0;
+  const uint64_t step = std::max(wants.step_tokens, wants.page_tokens);
+  return (wants.window - 1 + step) / wants.page_tokens + 3;
+}
+
 class Division {
  public:
   Division(const CacheWants& wants, std::span<const MemoryNeed> ranks)
@@ -26,7 +33,7 @@ class Division {
     if (wants_.is_recurrent) choose_states();
     const uint64_t pages = wants_.pages != 0 ? wants_.pages : most_that_fit();
     const uint64_t windows = window_pages(pages);
-    const uint64_t least = std::min(pages, row_pages());
+    const uint64_t least = std::min(pages + 1, row_window_pages(wants_));
     const bool has_room =
         pages >= pages_for(kLeastPositions) && (wants_.window == 0 || windows >= least);
     if (wants_.pages == 0 && !has_room) return too_large();
@@ -90,15 +97,11 @@ class Division {
   uint64_t window_pages(uint64_t pages) const {
     if (wants_.window == 0) return 0;
     if (wants_.window_pages != 0) return wants_.window_pages;
-    const uint64_t by_rule = is_free() && wants_.pages == 0
-                                 ? window_pages_that_fit()
-                                 : std::max(kWindowRows * row_pages(), (pages + 3) / 4);
-    return std::min(pages, by_rule);
-  }
-
-  /// A row's window and its step, wherever they begin in a page, and one to spare.
-  uint64_t row_pages() const {
-    return pages_for(uint64_t{wants_.window} - 1 + wants_.step_tokens) + 2;
+    const uint64_t by_rule =
+        is_free() && wants_.pages == 0
+            ? window_pages_that_fit()
+            : std::max(kWindowRows * row_window_pages(wants_), (pages + 3) / 4);
+    return std::min(pages + 1, by_rule);
   }
 
   /// Whether no layer of any rank keeps all positions.
@@ -150,8 +153,9 @@ class Division {
     for (const MemoryNeed& need : ranks_) {
       fixed = std::max(fixed, need.weights + need.workspace);
       const uint64_t positions = pages_for(kLeastPositions);
-      cache = std::max(cache, kLeastSlots * need.slot + positions * need.page +
-                                  std::min(positions, row_pages()) * need.window_page);
+      cache =
+          std::max(cache, kLeastSlots * need.slot + positions * need.page +
+                              std::min(positions + 1, row_window_pages(wants_)) * need.window_page);
     }
     return {ErrorCode::kTooLarge,
             fmt::format("the model needs {} MB a rank besides its cache and at least {} MB for it, "
@@ -171,8 +175,9 @@ Status check_windows(const CacheWants& wants) {
   if (wants.window_pages == 0) return {};
   if (wants.window == 0)
     return misfit("a number of window pages is set, but no layer of the model sees a window");
-  const uint64_t shown = uint64_t{wants.window} - 1 + wants.step_tokens;
-  const uint64_t row = (shown + wants.page_tokens - 1) / wants.page_tokens + 1;
+  const uint64_t context =
+      (uint64_t{wants.max_context} + wants.page_tokens - 1) / wants.page_tokens;
+  const uint64_t row = std::min(row_window_pages(wants), context + 1);
   if (wants.window_pages < row)
     return misfit(
         fmt::format("{} window pages of {} tokens do not hold a window of {} and a step "

@@ -34,11 +34,11 @@ struct CacheSizes {
 /// The same on every rank, since it looks at what all of them need.
 ///
 /// Window pages  what 8 rows need, or a quarter of the pages of all positions if that is more, but
-///               never more than these. Where no layer sees everything, such pages cost nothing:
-///               there are as many as rows can have, and window pages take the memory.
-/// State step    a power of two of pages, at least 256 tokens; doubled up to 2048 until a slot
-/// costs
-///               no more than pages for so many positions.
+///               never more than these and one to copy to. Where no layer sees everything, such
+///               pages cost nothing: there are as many as rows can have, and window pages take the
+///               memory.
+/// State step    a power of two of pages, at least 256 tokens; doubled up to 2048 until a slot is
+///               no dearer than pages for so many positions.
 /// State slots   two for each of 16 rows, fewer (at least 4) where they would take half of the
 ///               cache; then states that are kept for prefixes, of a quarter of the rest, but no
 ///               more than all positions have.
