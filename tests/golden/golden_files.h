@@ -16,11 +16,11 @@ namespace tandem {
 
 inline std::filesystem::path checkpoints_folder, logits_folder;  // set by main()
 
-inline constexpr std::array kModels = {
-    "gemma2",    "gemma3", "gemma3_text",     "glm4_moe",  "lfm2",
-    "lfm2_bias", "llama",  "llama_tied_bias", "llama_swa", "ministral3",
-    "mistral",   "phi3",   "smollm3",         "mixtral",   "qwen2",
-    "qwen2_moe", "qwen3",  "qwen3_untied",    "qwen3_moe"};
+inline constexpr std::array kModels = {"gemma2",    "gemma3",     "gemma3_text",  "glm4_moe",
+                                       "lfm2",      "lfm2_bias",  "llama",        "llama_tied_bias",
+                                       "llama_swa", "ministral3", "mistral",      "phi3",
+                                       "seed_oss",  "smollm3",    "mixtral",      "qwen2",
+                                       "qwen2_moe", "qwen3",      "qwen3_untied", "qwen3_moe"};
 inline constexpr std::array kVariants = {"f32", "g64", "g32"};
 
 using Tokens = std::vector<int32_t>;

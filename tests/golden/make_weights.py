@@ -160,6 +160,16 @@ def architectures():
             original_max_position_embeddings=32,
             tie_word_embeddings=False,
         ),
+        "seed_oss": dict(
+            base,
+            **gqa,
+            model_type="seed_oss",
+            num_hidden_layers=2,
+            rope_theta=1e7,
+            attention_bias=True,
+            attention_out_bias=False,
+            tie_word_embeddings=False,
+        ),
         "smollm3": dict(
             base,
             **gqa,
@@ -321,7 +331,7 @@ def shapes(config):
     q, kv = config["num_attention_heads"] * head_dim, config["num_key_value_heads"] * head_dim
     mlp, kind = config["intermediate_size"], config["model_type"]
     qkv_bias = config.get("attention_bias", kind in ("qwen2", "qwen2_moe"))
-    out_bias = config.get("attention_bias", False) and kind != "glm4_moe"
+    out_bias = config.get("attention_bias", False) and kind not in ("glm4_moe", "seed_oss")
     mlp_bias = config.get("mlp_bias", False)
     out = {"model.embed_tokens.weight": (VOCAB, HIDDEN), "model.norm.weight": (HIDDEN,)}
     if not config["tie_word_embeddings"]:
