@@ -8,6 +8,7 @@
 #include "kernels/attention_span.h"
 #include "kernels/causal_conv.h"
 #include "kernels/cpu_level.h"
+#include "kernels/gated_delta.h"
 #include "kernels/grouped_matmul.h"
 #include "kernels/kv_write.h"
 #include "kernels/matmul_task.h"
@@ -44,6 +45,11 @@ struct KernelTable {
   void (*kv_write)(const KvWriteArgs&, size_t begin, size_t end);
   /// Of tokens [begin, end); saves nothing.
   void (*causal_conv)(const CausalConvArgs&, size_t begin, size_t end);
+  /// Fills q and k of tokens [begin, end) in `prepared` (DeltaToken).
+  void (*normalize_delta)(const GatedDeltaArgs&, float* prepared, size_t begin, size_t end);
+  /// Of blocks [begin, end) of columns (kDeltaColumns). `scratch` [key_dim, kDeltaColumns].
+  void (*gated_delta)(
+      const GatedDeltaArgs&, float* prepared, float* scratch, size_t begin, size_t end);
   ChunkAttention chunks = {};
 };
 

@@ -3,6 +3,7 @@
 
 #include "kernels/attention_kernel.h"
 #include "kernels/causal_conv_kernel.h"
+#include "kernels/gated_delta_kernel.h"
 #include "kernels/kernel_table.h"
 #include "kernels/kv_write_kernel.h"
 #include "kernels/matmul_kernel.h"
@@ -24,7 +25,9 @@ constexpr KernelTable table_for() {
           .join_spans = join_spans<V>,
           .finish_span = finish_span<V>,
           .kv_write = kv_write_range<V>,
-          .causal_conv = causal_conv_range<V>};
+          .causal_conv = causal_conv_range<V>,
+          .normalize_delta = normalize_delta_range<V>,
+          .gated_delta = gated_delta_range<V>};
 }
 
 }  // namespace tandem::kernels

@@ -1,0 +1,70 @@
+// The gated delta rule: attention whose past is one matrix a head.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "kernels/pool.h"
+#include "kernels/state_rows.h"
+
+namespace tandem::kernels {
+
+/// For each value head, with S [key_dim, value_dim] its state before token t, and the key head that
+/// its group of value heads shares:
+///
+///   q = q / sqrt(sum of q^2 + 1e-6) / sqrt(key_dim), k = k / sqrt(sum of k^2 + 1e-6)
+///   g = exp(-exp(a_log) * softplus(a + dt_bias)), beta = sigmoid(b)
+///   S = g S + k d^T, where d = beta (v - g S^T k); out = S^T q
+///
+/// Sums over key_dim are added up in its order: a token's bits depend on nothing but its row's
+/// tokens.
+struct GatedDeltaArgs {
+  const float* q = nullptr;  // [tokens, key_heads, key_dim]
+  const float* k = nullptr;  // as q
+  const float* v = nullptr;  // [tokens, value_heads, value_dim]
+  const float* a = nullptr;  // [tokens, value_heads]
+  const float* b = nullptr;  // as a
+  size_t q_stride = 0;       // floats from token to token; 0 means no gaps
+  size_t k_stride = 0;
+  size_t v_stride = 0;
+  size_t a_stride = 0;
+  size_t b_stride = 0;
+  const float* a_log = nullptr;    // [value_heads]
+  const float* dt_bias = nullptr;  // [value_heads]
+  size_t key_heads = 0;
+  size_t value_heads = 0;  // a multiple of key_heads
+  size_t key_dim = 0;
+  size_t value_dim = 0;
+  std::span<const StateRow> rows = {};
+  float* states = nullptr;  // a slot's: [value_heads, key_dim, value_dim]
+  size_t state_stride = 0;  // floats from slot to slot; 0 means no gaps
+  float* out = nullptr;     // [tokens, value_heads, value_dim]
+
+  [[gnu::always_inline]] size_t head_floats() const { return key_dim * value_dim; }
+};
+
+/// A token's q and k, normalised and scaled, and its g and beta.
+struct DeltaToken {
+  float* q;     // [key_heads, key_dim]
+  float* k;     // as q
+  float* g;     // [value_heads]
+  float* beta;  // as g
+
+  [[gnu::always_inline]] static size_t floats(const GatedDeltaArgs& args) {
+    return 2 * (args.key_heads * args.key_dim + args.value_heads);
+  }
+  [[gnu::always_inline]] static DeltaToken at(const GatedDeltaArgs& args,
+                                              float* all,
+                                              size_t token) {
+    const size_t keys = args.key_heads * args.key_dim;
+    float* q = all + token * floats(args);
+    return {.q = q, .k = q + keys, .g = q + 2 * keys, .beta = q + 2 * keys + args.value_heads};
+  }
+};
+
+/// Columns of a value head that are computed together, token by token.
+inline constexpr size_t kDeltaColumns = 64;
+
+void gated_delta(WorkerPool& pool, const GatedDeltaArgs& args);
+
+}  // namespace tandem::kernels
