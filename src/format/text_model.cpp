@@ -59,13 +59,18 @@ class TextModel final : public Checkpoint {
  public:
   explicit TextModel(std::shared_ptr<const Checkpoint> whole)
       : whole_(std::move(whole)), config_(config_of(whole_->config())) {
-    for (std::string& name : whole_->names()) {
-      if (is_of_tower(name))
+    for (const std::string& name : whole_->names()) {
+      if (is_of_tower(name)) {
         ++dropped_;
-      else
-        inner_.emplace(alone(name), std::move(name));
+        continue;
+      }
+      const auto [at, is_new] = inner_.emplace(alone(name), name);
+      if (!is_new) clash_ = fmt::format("{} and {}", at->second, name);
     }
   }
+
+  /// Two tensors that would be called the same; empty when there are none.
+  const std::string& clash() const { return clash_; }
 
   const nlohmann::json& config() const override { return config_; }
 
@@ -115,6 +120,7 @@ class TextModel final : public Checkpoint {
   nlohmann::json config_;
   std::map<std::string, std::string, std::less<>> inner_;  // name alone → name in the whole
   size_t dropped_ = 0;
+  std::string clash_;
 };
 
 }  // namespace
@@ -127,7 +133,14 @@ Result<std::shared_ptr<const Checkpoint>> text_model(std::shared_ptr<const Check
                  fmt::format("config: text_config should be an object, is {}: fetch config.json "
                              "again",
                              text->dump())};
-  return std::shared_ptr<const Checkpoint>(std::make_shared<TextModel>(std::move(checkpoint)));
+  auto text_alone = std::make_shared<TextModel>(std::move(checkpoint));
+  if (!text_alone->clash().empty())
+    return Error{
+        ErrorCode::kCorrupt,
+        fmt::format("{} are both the same tensor of the language model: fetch or convert the "
+                    "checkpoint again",
+                    text_alone->clash())};
+  return std::shared_ptr<const Checkpoint>(std::move(text_alone));
 }
 
 }  // namespace tandem::format

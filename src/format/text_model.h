@@ -10,7 +10,7 @@ namespace tandem::format {
 /// the names that it has alone (the prefixes language_model. and model.language_model. are gone).
 /// Towers for images and sound, and what connects them, are left out; notice() says so. Any other
 /// checkpoint is returned as it is. Layouts: mlx-lm's and transformers' gemma3, mistral3, qwen3_vl.
-/// Errors: kCorrupt (a text_config that is no object).
+/// Errors: kCorrupt (a text_config that is no object, two tensors with one name).
 Result<std::shared_ptr<const Checkpoint>> text_model(std::shared_ptr<const Checkpoint> checkpoint);
 
 }  // namespace tandem::format

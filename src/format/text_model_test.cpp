@@ -102,5 +102,12 @@ TEST_CASE("text model: a checkpoint of text alone stays what it is; a broken one
   CHECK(broken.error().message.find("text_config") != std::string::npos);
 }
 
+TEST_CASE("text model: two tensors that would have one name are refused with both") {
+  const auto broken = text_model(std::make_shared<Names>(
+      kSeeing, std::vector<std::string>{"language_model.model.norm.weight", "model.norm.weight"}));
+  REQUIRE(!broken.has_value());
+  CHECK(broken.error().message.starts_with("language_model.model.norm.weight and model.norm"));
+}
+
 }  // namespace
 }  // namespace tandem::format

@@ -59,7 +59,9 @@ void drop_groups(const ExpertRouting& routing, Scratch& scratch) {
       second = std::max(second, std::min(best, group[e]));
       best = std::max(best, group[e]);
     }
-    scratch.groups.emplace_back(best + second, g);
+    const float value = best + second;  // sorted below, for which NaN has no place
+    scratch.groups.emplace_back(std::isnan(value) ? -std::numeric_limits<float>::infinity() : value,
+                                g);
   }
   std::sort(scratch.groups.begin(), scratch.groups.end());
   for (size_t i = 0; i < routing.groups - routing.top_groups; ++i) {

@@ -16,8 +16,8 @@ namespace tandem::kernels {
 ///   g = exp(-exp(a_log) * softplus(a + dt_bias)), beta = sigmoid(b)
 ///   S = g S + k d^T, where d = beta (v - g S^T k); out = S^T q
 ///
-/// Sums over key_dim are added up in its order: a token's bits depend on nothing but its row's
-/// tokens.
+/// Sums over key_dim are added up in its order, but for the norms, whose order is the CPU level's:
+/// a token's bits depend on nothing but its row's tokens and the level.
 struct GatedDeltaArgs {
   const float* q = nullptr;  // [tokens, key_heads, key_dim]
   const float* k = nullptr;  // as q

@@ -35,6 +35,12 @@ Status check_experts(const format::Checkpoint& checkpoint, uint32_t experts) {
         return other_experts(experts, fmt::format("{} is of {}", name, rows));
     } else if (leaf.starts_with(kOne)) {
       const auto number = leaf.substr(kOne.size());
+      if (number.starts_with("gate_up_proj") || number.starts_with("down_proj"))
+        return Error{
+            ErrorCode::kUnsupported,
+            fmt::format("{}: experts in one tensor as transformers keeps them are not read: "
+                        "convert the checkpoint with mlx_lm.convert",
+                        name)};
       uint32_t index = 0;
       const auto end = std::from_chars(number.data(), number.data() + number.size(), index);
       if (end.ec != std::errc() || index >= experts)

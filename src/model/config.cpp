@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
@@ -6,6 +7,10 @@
 
 namespace tandem::model {
 namespace {
+
+// A damaged file should not keep a rank busy or fill its memory.
+constexpr uint32_t kMostExtraLayers = 64;
+constexpr uint64_t kWidestShared = uint64_t{1} << 24;
 
 tensor::RopeSpec::Kind rope_kind(const std::string& name) {
   if (name == "default") return tensor::RopeSpec::Kind::kDefault;
@@ -44,6 +49,9 @@ std::vector<double> decode_factors(const Json& scaling, const char* key, uint32_
 double long_magnitude(const Json& json, const Json& scaling, const Config& config) {
   const double original = above_zero(scaling, "original_max_position_embeddings",
                                      above_zero(json, "original_max_position_embeddings", 4096));
+  if (original <= 1)
+    refuse(ErrorCode::kCorrupt,
+           fmt::format("original_max_position_embeddings should be above 1, is {}", original));
   const double stretch = config.max_positions / original;
   return stretch <= 1 ? 1 : std::sqrt(1 + std::log(stretch) / std::log(original));
 }
@@ -116,6 +124,26 @@ std::vector<uint32_t> decode_windows(const Json& json, const Config& config) {
   return out;
 }
 
+/// Layers after the others that predict further tokens.
+uint32_t decode_extra_layers(const Json& json) {
+  if (real(json, "num_nextn_predict_layers", 0) == 0) return 0;
+  const uint32_t layers = count(json, "num_nextn_predict_layers");
+  if (layers > kMostExtraLayers)
+    refuse(ErrorCode::kCorrupt, fmt::format("num_nextn_predict_layers should be at most {}, is {}",
+                                            kMostExtraLayers, layers));
+  return layers;
+}
+
+/// Whatever a config says of its rope, what it makes must be numbers.
+void check_finite(const tensor::Rope& rope) {
+  const bool is_finite =
+      std::isfinite(rope.scale) &&
+      std::ranges::all_of(rope.inverse_frequencies, [](float each) { return std::isfinite(each); });
+  if (!is_finite)
+    refuse(ErrorCode::kCorrupt,
+           "rope_scaling makes angles that are no finite numbers: correct config.json");
+}
+
 void check(const Config& c) {
   if (c.heads % c.kv_heads != 0)
     refuse(ErrorCode::kCorrupt,
@@ -141,10 +169,10 @@ Config decode_base(const Json& json) {
   c.max_positions = sizes->max_positions;
   c.rms_eps = above_zero(json, "rms_norm_eps");
   c.has_tied_head = flag(json, "tie_word_embeddings", false);
-  if (real(json, "num_nextn_predict_layers", 0) > 0)
-    c.extra_layers = count(json, "num_nextn_predict_layers");
+  c.extra_layers = decode_extra_layers(json);
   check(c);
   c.rope = std::make_shared<const tensor::Rope>(tensor::make_rope(decode_rope(json, c)));
+  check_finite(*c.rope);
   c.windows = decode_windows(json, c);
   return c;
 }
@@ -199,6 +227,17 @@ Config decode_with_experts(const Json& json) {
   return c;
 }
 
+/// The width of all shared experts together.
+static uint32_t decode_shared_experts(const Json& json, uint32_t width) {
+  if (find(json, "n_shared_experts") == nullptr) return 0;
+  const uint64_t all = uint64_t{width} * count(json, "n_shared_experts");
+  if (all > kWidestShared)
+    refuse(ErrorCode::kCorrupt,
+           fmt::format("n_shared_experts of moe_intermediate_size {} make {} columns, more than {}",
+                       width, all, kWidestShared));
+  return static_cast<uint32_t>(all);
+}
+
 void decode_biased_routing(const Json& json, Config& c) {
   const std::string method = text(json, "topk_method", "noaux_tc");
   if (method != "noaux_tc")
@@ -207,8 +246,7 @@ void decode_biased_routing(const Json& json, Config& c) {
   c.experts = count(json, "n_routed_experts");
   c.experts_of_token = count(json, "num_experts_per_tok");
   c.expert_mlp = count(json, "moe_intermediate_size");
-  if (find(json, "n_shared_experts") != nullptr)
-    c.shared_mlp = c.expert_mlp * count(json, "n_shared_experts");
+  c.shared_mlp = decode_shared_experts(json, c.expert_mlp);
   const double dense = real(json, "first_k_dense_replace", 0);
   for (uint32_t i = 0; i < c.layers; ++i) c.has_experts.push_back(i >= dense);
   c.routing = {.score = tensor::ExpertScore::kSigmoid,

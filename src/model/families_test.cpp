@@ -75,6 +75,7 @@ TEST_CASE("families: gemma2's first layer and every other one see its window, if
   CHECK(decode(json).windows == std::vector<uint32_t>{4096, 0, 4096, 0, 4096, 0});
   CHECK(decode(json).logit_softcap == 30);
   CHECK(refuses(json, "attn_logit_softcapping", "x"));
+  CHECK(refuses(json, "final_logit_softcapping", -1));
 }
 
 Json glm() {
@@ -100,6 +101,7 @@ TEST_CASE("families: glm4_moe's experts come after its dense layers, in groups, 
   CHECK(c.routing.scale == 2.5F);
   CHECK(refuses(glm(), "num_experts_per_tok", 9));
   CHECK(refuses(glm(), "topk_method", "greedy"));
+  CHECK(refuses(glm(), "n_shared_experts", 1 << 30));
   CHECK(refuses(glm(), "routed_scaling_factor", 0));
   for (const uint32_t groups : {3U, 8U}) {
     Json json = glm();
@@ -113,6 +115,8 @@ TEST_CASE("families: layers for predicting several tokens are counted, and are n
   json["num_nextn_predict_layers"] = 1;
   CHECK(decode(json).layers == 6);
   CHECK(decode(json).extra_layers == 1);
+  CHECK(refuses(json, "num_nextn_predict_layers", 1 << 30));
+  CHECK(refuses(json, "num_nextn_predict_layers", -1));
 }
 
 TEST_CASE("families: longrope takes its long factors and stretches what it rotates") {
@@ -126,6 +130,8 @@ TEST_CASE("families: longrope takes its long factors and stretches what it rotat
   CHECK(double{c.rope->scale} == doctest::Approx(std::sqrt(1 + std::log(4.0) / std::log(1024.0))));
   json["rope_scaling"]["long_factor"] = {1, 2, 3};
   CHECK(refusal(json).find("16 numbers in long_factor") != std::string::npos);
+  json["rope_scaling"]["long_factor"] = factors;
+  CHECK(refuses(json, "original_max_position_embeddings", 1));
 }
 
 TEST_CASE("families: ministral3's queries grow with every first context that lies behind them") {
@@ -138,6 +144,25 @@ TEST_CASE("families: ministral3's queries grow with every first context that lie
   CHECK(scale.at(15) == 1);
   CHECK(double{scale.at(16)} == doctest::Approx(1 + 0.5 * std::log(2.0)));
   CHECK(scale.at(31) == scale.at(16));
+}
+
+TEST_CASE("families: a rope that is not finite is refused, not served") {
+  Json json = base("llama");
+  json["rope_scaling"] = {{"rope_type", "yarn"},
+                          {"factor", 4},
+                          {"beta_fast", 0},
+                          {"original_max_position_embeddings", 64}};
+  CHECK(refusal(json).find("no finite numbers") != std::string::npos);
+}
+
+TEST_CASE("families: lfm2's attention sees everything, whatever else its config says") {
+  Json json = base("lfm2");
+  json.update({{"norm_eps", 1e-5},
+               {"conv_L_cache", 3},
+               {"full_attn_idxs", {2}},
+               {"use_sliding_window", true},
+               {"sliding_window", 16}});
+  CHECK(decode(json).windows == std::vector<uint32_t>(6, 0));
 }
 
 TEST_CASE("families: smollm3 has layers without a rope") {

@@ -138,7 +138,8 @@ void PrefixIndex::drop_parts(Place parent, std::span<const TokenId> tokens) {
   for (PageId page = first_child(parent); page != kNone && scanned < kScan; ++scanned) {
     const PageId next = nodes_[page].next;
     const bool is_part = nodes_[page].length < tokens.size() && pool_.is_cached(page) &&
-                         common(tokens_of(page), tokens) == nodes_[page].length;
+                         common(tokens_of(page), tokens) == nodes_[page].length &&
+                         !states_.of(page);  // there is no other inside a page
     // The parent may be cached: erasing its only child must not make it a leaf meanwhile.
     if (is_part) erase(page);
     page = next;

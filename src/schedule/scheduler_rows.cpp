@@ -20,7 +20,8 @@ void Scheduler::admit(TimePoint now) {
   }
 }
 
-/// Each may hold two states at once: its own, and a prefix's.
+/// Each may hold two states at once: its own, and a prefix's. (Snapshots that no node holds yet are
+/// few, and a row that finds no slot waits.)
 size_t Scheduler::most_running() const {
   const uint32_t states = options_.state_slots == 0 ? options_.max_rows : options_.state_slots / 2;
   return std::min(options_.max_rows, states);

@@ -10,7 +10,7 @@ namespace {
 
 // States that a sequence keeps beside its own while no node can hold them: others computed the same
 // pages. The deepest are worth most.
-constexpr size_t kMostSnapshots = 8;
+constexpr size_t kMostSnapshots = 3;
 
 bool is_normal(const Sequence& sequence) { return sequence.priority() == gen::Priority::kNormal; }
 
@@ -67,6 +67,15 @@ void Sides::take_windows(Sequence& sequence, std::span<const PageId> path, uint3
     index_.windows().retain(there);
     sequence.window_pages.push_back(there);
   }
+  release_before(sequence, first);  // now, so that no more is held than window_need() counts
+}
+
+void Sides::release_before(Sequence& sequence, uint32_t first) {
+  const auto held = static_cast<uint32_t>(sequence.window_pages.size());
+  const uint32_t left = std::min(held, first - std::min(first, sequence.window_first));
+  for (uint32_t i = 0; i < left; ++i) index_.windows().release(sequence.window_pages[i]);
+  sequence.window_pages.erase(sequence.window_pages.begin(), sequence.window_pages.begin() + left);
+  sequence.window_first += left;
 }
 
 void Sides::restore(Sequence& sequence, PageId node) {
@@ -98,13 +107,7 @@ std::optional<plan::PageCopy> Sides::copy_window(Sequence& sequence, PageId node
 }
 
 void Sides::leave_behind(Sequence& sequence) {
-  if (options_.window == 0) return;
-  const uint32_t first = first_seen_page(sequence.computed);
-  const auto held = static_cast<uint32_t>(sequence.window_pages.size());
-  const uint32_t left = std::min(held, first - std::min(first, sequence.window_first));
-  for (uint32_t i = 0; i < left; ++i) index_.windows().release(sequence.window_pages[i]);
-  sequence.window_pages.erase(sequence.window_pages.begin(), sequence.window_pages.begin() + left);
-  sequence.window_first += left;
+  if (options_.window > 0) release_before(sequence, first_seen_page(sequence.computed));
 }
 
 std::optional<SlotId> Sides::state_before(Sequence& sequence) {

@@ -70,6 +70,8 @@ class Sides {
 
  private:
   uint32_t first_seen_page(uint32_t position) const;
+  /// Gives up window pages in front of page `first`.
+  void release_before(Sequence& sequence, uint32_t first);
   std::optional<SlotId> keep(Sequence& sequence, uint32_t position);
   bool keeps_at(const Sequence& sequence, uint32_t position) const;
 

@@ -115,3 +115,34 @@ TEST_CASE("sides: a prefix is reused where its window pages are still there") {
   const uint64_t middle = computed_by(driver, 3, turn_after(count_up(200), 1, 0, {5, 6}));
   CHECK(middle == 202);
 }
+
+TEST_CASE(
+    "sides: a row that goes on in pages computed meanwhile holds no more than its window needs") {
+  // A window longer than a step: B waits for A's pages, then adopts less than a window of them.
+  SchedulerOptions options = windowed(64);
+  options.window = 256;
+  Driver driver(options);
+  driver.add(1, count_up(640), 1, "a");
+  driver.add(2, count_up(700), 1, "b");
+  size_t most = 0;
+  while (!driver.scheduler.empty()) {
+    REQUIRE(driver.step());
+    for (const gen::RequestId id : {1U, 2U})
+      if (const Sequence* at = driver.scheduler.find(id))
+        most = std::max(most, at->window_pages.size());
+  }
+  CHECK(most <= (255 + 64) / 16 + 3);
+}
+
+TEST_CASE("sides: the state at an answer's end serves a second branch as well") {
+  Driver driver(hybrid(64));
+  driver.add(1, count_up(1003), 20);
+  driver.finish();
+  for (const TokenId other : {7, 8}) {
+    driver.add(static_cast<gen::RequestId>(other),
+               turn_after(count_up(1003), 1, 20, Ids(40, other)), 2);
+    driver.step();
+    CHECK(driver.cached[static_cast<gen::RequestId>(other)] == 1022);
+    driver.finish();
+  }
+}

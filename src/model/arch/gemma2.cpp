@@ -14,8 +14,8 @@ struct Gemma2Layer : GemmaLayer {
 Config decode_gemma2(const Json& json) {
   Config c =
       decode_gemma(with_defaults(json, {{"query_pre_attn_scalar", 144}, {"rms_norm_eps", 1e-6}}));
-  c.attention_softcap = real(json, "attn_logit_softcapping", 50);
-  c.logit_softcap = real(json, "final_logit_softcapping", 30);
+  c.attention_softcap = above_zero(json, "attn_logit_softcapping", 50);
+  c.logit_softcap = above_zero(json, "final_logit_softcapping", 30);
   if (find(json, "layer_types") != nullptr || find(json, "sliding_window") == nullptr) return c;
   for (uint32_t i = 0; i < c.layers; i += 2) c.windows[i] = count(json, "sliding_window");
   return c;

@@ -62,6 +62,7 @@ Config decode_lfm2(const Json& json) {
     refuse(ErrorCode::kUnsupported, fmt::format("block_dim is {}, and hidden_size {}: they differ",
                                                 count(json, "block_dim"), c.hidden));
   c.is_recurrent = decode_conv_layers(json, c.layers);
+  c.windows.assign(c.layers, 0);  // attention sees everything, whatever else the config says
   return c;
 }
 
