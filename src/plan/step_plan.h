@@ -91,6 +91,15 @@ struct PageCopy {
   bool operator==(const PageCopy&) const = default;
 };
 
+/// Window pages that one request has at once, at most, where its rows hold up to `step_tokens`:
+/// what the window and a row cover, a page cut at either end, and the source of a copy. 0 without a
+/// window.
+constexpr uint64_t most_window_pages(uint64_t window, uint64_t step_tokens, uint64_t page_tokens) {
+  if (window == 0) return 0;
+  const uint64_t row = step_tokens < page_tokens ? page_tokens : step_tokens;
+  return (window - 1 + row) / page_tokens + 3;
+}
+
 struct StepPlan {
   uint32_t epoch = 0;     // of the instance's group; a plan of another epoch is refused
   uint64_t sequence = 0;  // 0, 1, 2, … within the epoch

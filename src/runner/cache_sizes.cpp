@@ -17,11 +17,8 @@ constexpr uint64_t kMostStep = 2048;
 
 Error misfit(std::string message) { return {ErrorCode::kInvalid, std::move(message)}; }
 
-/// What a row's window and its step take, wherever they begin in a page, with one that is copied.
 uint64_t row_window_pages(const CacheWants& wants) {
-  if (wants.window == 0) return 0;
-  const uint64_t step = std::max(wants.step_tokens, wants.page_tokens);
-  return (wants.window - 1 + step) / wants.page_tokens + 3;
+  return plan::most_window_pages(wants.window, wants.step_tokens, wants.page_tokens);
 }
 
 class Division {

@@ -21,11 +21,9 @@ uint32_t Sides::first_seen_page(uint32_t position) const {
   return position < seen_before ? 0 : (position - seen_before) / options_.page_tokens;
 }
 
-/// The window before a row, the longest row, a page cut at either end, and the source of a copy.
 uint32_t Sides::window_need(uint32_t limit) const {
-  if (options_.window == 0) return 0;
-  const uint64_t row = std::max(options_.step_tokens, options_.page_tokens);
-  const uint64_t most = (options_.window - 1 + row) / options_.page_tokens + 3;
+  const uint64_t most =
+      plan::most_window_pages(options_.window, options_.step_tokens, options_.page_tokens);
   const uint64_t whole = (uint64_t{limit} + options_.page_tokens - 1) / options_.page_tokens + 1;
   return static_cast<uint32_t>(std::min(most, whole));
 }
