@@ -20,7 +20,7 @@ std::vector<kernels::PackedMatrix> pack_all(const Weights& where,
                                             kernels::Slice columns) {
   std::vector<std::optional<Result<kernels::PackedMatrix>>> packed(experts.size());
   where.context().workers->parallel_for(experts.size(), [&](size_t begin, size_t end) {
-    for (size_t e = begin; e < end; ++e) packed[e] = pack(experts[e], rows, columns);
+    for (size_t e = begin; e < end; ++e) packed[e] = pack_here(experts[e], rows, columns);
   });
   std::vector<kernels::PackedMatrix> out;
   for (auto& each : packed) out.push_back(packed_or_throw(where, *std::move(each)));

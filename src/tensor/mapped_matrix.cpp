@@ -130,23 +130,42 @@ Result<kernels::PackedMatrix> pack_unchecked(std::span<const MappedMatrix> matri
   return kernels::PackedMatrix::from_quantized(views);
 }
 
+Status check_all_finite(std::span<const MappedMatrix> matrices,
+                        kernels::Slice rows,
+                        kernels::Slice columns) {
+  for (const MappedMatrix& m : matrices)
+    if (Status finite = check_finite(m, rows, columns); !finite) return finite;
+  return {};
+}
+
+/// The packed matrices, or why not; errors name the first of them.
+Result<kernels::PackedMatrix> named(const MappedMatrix& first,
+                                    Result<kernels::PackedMatrix> packed) {
+  if (packed) return packed;
+  Error error = packed.error();
+  error.message = fmt::format("{}: {}", first.name, error.message);
+  return error;
+}
+
 }  // namespace
+
+Result<kernels::PackedMatrix> pack_here(std::span<const MappedMatrix> matrices,
+                                        kernels::Slice rows,
+                                        kernels::Slice columns) {
+  if (const Status finite = check_all_finite(matrices, rows, columns); !finite)
+    return finite.error();
+  return named(matrices.front(), pack_unchecked(matrices, rows, columns));
+}
 
 Result<kernels::PackedMatrix> pack(std::span<const MappedMatrix> matrices,
                                    kernels::Slice rows,
                                    kernels::Slice columns) {
   // Beside the packing, which takes far longer and then finds what was read here in memory.
-  auto checked = std::async(std::launch::async, [&]() -> Status {
-    for (const MappedMatrix& m : matrices)
-      if (Status finite = check_finite(m, rows, columns); !finite) return finite;
-    return {};
-  });
+  auto checked =
+      std::async(std::launch::async, [&] { return check_all_finite(matrices, rows, columns); });
   auto packed = pack_unchecked(matrices, rows, columns);
   if (const Status finite = checked.get(); !finite) return finite.error();
-  if (packed) return packed;
-  Error error = packed.error();
-  error.message = fmt::format("{}: {}", matrices.front().name, error.message);
-  return error;
+  return named(matrices.front(), std::move(packed));
 }
 
 kernels::PackedMatrix packed_or_throw(const Weights& module, Result<kernels::PackedMatrix> packed) {

@@ -35,7 +35,12 @@ Status check_finite(const MappedMatrix& matrix, kernels::Slice rows, kernels::Sl
 void require_finite(const MappedMatrix& matrix, topology::Range rows, topology::Range columns);
 
 /// The slices of matrices that are alike, one below the other. Errors name a matrix: those of
-/// check_finite() and of the layout. Any thread.
+/// check_finite() and of the layout. On this thread alone: for callers that pack many at once.
+Result<kernels::PackedMatrix> pack_here(std::span<const MappedMatrix> matrices,
+                                        kernels::Slice rows,
+                                        kernels::Slice columns);
+
+/// The same with one more thread, which checks while this one packs.
 Result<kernels::PackedMatrix> pack(std::span<const MappedMatrix> matrices,
                                    kernels::Slice rows,
                                    kernels::Slice columns);
