@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/data_test.h"
+#include "kernels/state_parts_test.h"
 
 using namespace tandem::kernels;
 
@@ -67,44 +68,20 @@ struct ConvHistory {
   }
 };
 
-/// Tokens of several histories, run together.
-struct ConvStep {
+struct ConvStep : StateParts<ConvHistory> {
   const ConvLayer& layer;
-  std::vector<std::vector<float>>& slots;  // content of each; grows
-  struct Part {
-    ConvHistory& history;
-    size_t count;
-    std::vector<StateSave> saves;
-    std::optional<uint32_t> state;
-  };
-  std::vector<Part> parts = {};
 
-  uint32_t new_slot() {
-    slots.emplace_back(layer.state_floats(), NAN);
-    return static_cast<uint32_t>(slots.size() - 1);
-  }
+  ConvStep(const ConvLayer& l, SlotContents& contents)
+      : StateParts{l.state_floats(), contents}, layer(l) {}
 
-  /// The next tokens of a history, with saves on the way and some at the end.
   void add(ConvHistory& history, size_t count, TestRandom& random) {
-    Part part{history, count, {}, history.slot};
-    for (uint32_t at = 0; at < count; ++at)
-      if (random.chance(0.2)) part.saves.push_back({at, new_slot()});
-    if (random.chance(0.3)) part.saves.push_back({static_cast<uint32_t>(count), new_slot()});
-    const bool stays = history.slot && random.chance(0.5);
-    history.slot = stays ? *history.slot : new_slot();
-    part.saves.push_back({static_cast<uint32_t>(count), *history.slot});
-    if (random.chance(0.3)) part.saves.push_back({static_cast<uint32_t>(count), new_slot()});
-    parts.push_back(std::move(part));
+    add_part(history, count, random, 0, 0.2);
   }
 
   void run(WorkerPool& pool, TestRandom& random) {
     const size_t stride = 3 * layer.channels + random.size(0, 2);
     std::vector<float> in;  // of each token: gate, out_gate, x, as one projection gives them
-    std::vector<StateRow> rows;
     for (const Part& part : parts) {
-      rows.push_back({.first_token = in.size() / stride, .count = part.count});
-      rows.back().state = part.state;
-      rows.back().saves = part.saves;
       const auto first = static_cast<ptrdiff_t>(part.history.done(layer) * layer.channels);
       const auto width = static_cast<ptrdiff_t>(layer.channels);
       for (ptrdiff_t t = 0; t < static_cast<ptrdiff_t>(part.count); ++t) {
@@ -115,10 +92,9 @@ struct ConvStep {
       }
     }
     const size_t state_stride = layer.state_floats() + random.size(0, 3);
-    std::vector<float> states(slots.size() * state_stride);
+    std::vector<float> states = this->states(state_stride);
     std::vector<float> out(in.size() / stride * layer.channels);
-    for (size_t s = 0; s < slots.size(); ++s)
-      std::ranges::copy(slots[s], states.data() + s * state_stride);
+    const std::vector<StateRow> rows = this->rows();
     CausalConvArgs args{.x = in.data() + 2 * layer.channels, .x_stride = stride};
     args.gate_stride = args.out_gate_stride = stride;
     if (layer.has_gates) args.gate = in.data();
@@ -132,8 +108,7 @@ struct ConvStep {
     args.state_stride = state_stride;
     args.out = out.data();
     causal_conv(pool, args);
-    for (size_t s = 0; s < slots.size(); ++s)
-      std::copy_n(states.data() + s * state_stride, layer.state_floats(), slots[s].begin());
+    keep(states, state_stride);
     check_saves();
     size_t at = 0;
     for (const Part& part : parts) {

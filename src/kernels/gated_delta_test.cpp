@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/data_test.h"
+#include "kernels/state_parts_test.h"
 
 using namespace tandem::kernels;
 
@@ -96,33 +97,14 @@ struct DeltaOracle {
   }
 };
 
-/// Tokens of several histories, run together.
-struct DeltaStep {
+struct DeltaStep : StateParts<DeltaHistory> {
   const DeltaLayer& layer;
-  std::vector<std::vector<float>>& slots;  // content of each; grows
-  struct Part {
-    DeltaHistory& history;
-    size_t count;
-    std::vector<StateSave> saves;
-    std::optional<uint32_t> state;
-  };
-  std::vector<Part> parts = {};
 
-  uint32_t new_slot() {
-    slots.emplace_back(layer.state_floats(), NAN);
-    return static_cast<uint32_t>(slots.size() - 1);
-  }
+  DeltaStep(const DeltaLayer& l, SlotContents& contents)
+      : StateParts{l.state_floats(), contents}, layer(l) {}
 
   void add(DeltaHistory& history, size_t count, TestRandom& random) {
-    Part part{history, count, {}, history.slot};
-    for (uint32_t at = 1; at < count; ++at)
-      if (random.chance(0.1)) part.saves.push_back({at, new_slot()});
-    if (random.chance(0.3)) part.saves.push_back({static_cast<uint32_t>(count), new_slot()});
-    const bool stays = history.slot && random.chance(0.5);
-    history.slot = stays ? *history.slot : new_slot();
-    part.saves.push_back({static_cast<uint32_t>(count), *history.slot});
-    if (random.chance(0.3)) part.saves.push_back({static_cast<uint32_t>(count), new_slot()});
-    parts.push_back(std::move(part));
+    add_part(history, count, random, 1, 0.1);
   }
 
   /// The parts' tokens of one input, one after the other, with gaps of NaN.
@@ -157,24 +139,15 @@ struct DeltaStep {
     args.value_heads = layer.value_heads();
     args.key_dim = layer.key_dim;
     args.value_dim = layer.value_dim;
-    std::vector<StateRow> rows;
-    for (const Part& part : parts) {
-      const size_t first = rows.empty() ? 0 : rows.back().first_token + rows.back().count;
-      rows.push_back({.first_token = first, .count = part.count});
-      rows.back().state = part.state;
-      rows.back().saves = part.saves;
-    }
+    const std::vector<StateRow> rows = this->rows();
     args.rows = rows;
     args.state_stride = layer.state_floats() + random.size(0, 3);
-    std::vector<float> states(slots.size() * args.state_stride);
-    for (size_t s = 0; s < slots.size(); ++s)
-      std::ranges::copy(slots[s], states.data() + s * args.state_stride);
+    std::vector<float> states = this->states(args.state_stride);
     args.states = states.data();
     std::vector<float> out(a.size() / layer.value_heads() * layer.values());
     args.out = out.data();
     gated_delta(pool, args);
-    for (size_t s = 0; s < slots.size(); ++s)
-      std::copy_n(states.data() + s * args.state_stride, layer.state_floats(), slots[s].begin());
+    keep(states, args.state_stride);
     const float* from = out.data();
     for (const Part& part : parts) {
       part.history.out.insert(part.history.out.end(), from, from + part.count * layer.values());
