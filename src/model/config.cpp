@@ -196,15 +196,7 @@ std::vector<bool> decode_sparse_layers(const Json& json, uint32_t layers) {
   const uint32_t step = find(json, "decoder_sparse_step") ? count(json, "decoder_sparse_step") : 1;
   std::vector<bool> out(layers);
   for (uint32_t i = 0; i < layers; ++i) out[i] = (i + 1) % step == 0;
-  const Json* dense = find(json, "mlp_only_layers");
-  if (dense == nullptr) return out;
-  if (!dense->is_array()) refuse(ErrorCode::kCorrupt, "mlp_only_layers should be a list");
-  for (const Json& layer : *dense) {
-    if (!layer.is_number_integer() || layer < 0 || layer >= layers)
-      refuse(ErrorCode::kCorrupt,
-             fmt::format("mlp_only_layers lists {}; there are {} layers", layer.dump(), layers));
-    out[layer.get<size_t>()] = false;
-  }
+  if (find(json, "mlp_only_layers") != nullptr) clear_listed(json, "mlp_only_layers", out);
   return out;
 }
 

@@ -55,6 +55,18 @@ std::string text(const Json& json, const char* key, const char* otherwise) {
   return value->get<std::string>();
 }
 
+void clear_listed(const Json& json, const char* key, std::vector<bool>& layers) {
+  const Json* listed = find(json, key);
+  if (listed == nullptr || !listed->is_array())
+    refuse(ErrorCode::kCorrupt, fmt::format("{} should be a list", key));
+  for (const Json& layer : *listed) {
+    if (!layer.is_number_integer() || layer < 0 || layer >= layers.size())
+      refuse(ErrorCode::kCorrupt,
+             fmt::format("{} lists {}; there are {} layers", key, layer.dump(), layers.size()));
+    layers[layer.get<size_t>()] = false;
+  }
+}
+
 Json with_defaults(Json json, const Json& otherwise) {
   for (const auto& [key, value] : otherwise.items())
     if (find(json, key.c_str()) == nullptr) json[key] = value;

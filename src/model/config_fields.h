@@ -34,6 +34,8 @@ double above_zero(const Json& json,
                   std::optional<double> otherwise = std::nullopt);
 bool flag(const Json& json, const char* key, bool otherwise);
 std::string text(const Json& json, const char* key, const char* otherwise);
+/// Makes `layers`, one value for each, false where the field lists their indices.
+void clear_listed(const Json& json, const char* key, std::vector<bool>& layers);
 
 /// json, and the fields of `otherwise` that it lacks: for families whose configs leave some out.
 Json with_defaults(Json json, const Json& otherwise);
@@ -60,5 +62,11 @@ std::shared_ptr<const tensor::Rope> plain_rope(uint32_t dims, double base);
 
 /// Runs a decoder of a family; a Refusal becomes the result.
 Result<Config> decoded(Config (*decode)(const Json&), const Json& json);
+
+/// The same as a function: what an Arch has.
+template <Config (*Decode)(const Json&)>
+Result<Config> decode_as(const Json& json) {
+  return decoded(Decode, json);
+}
 
 }  // namespace tandem::model

@@ -23,9 +23,6 @@ Config decode_gemma2(const Json& json) {
 
 }  // namespace
 
-Arch gemma2() {
-  return decoder<Gemma2Layer>("gemma2",
-                              [](const Json& json) { return decoded(decode_gemma2, json); });
-}
+Arch gemma2() { return decoder<Gemma2Layer>("gemma2", decode_as<decode_gemma2>); }
 
 }  // namespace tandem::model::arch

@@ -57,9 +57,6 @@ Config decode_gemma3(const Json& given) {
 
 }  // namespace
 
-Arch gemma3_text() {
-  return decoder<Gemma3Layer>("gemma3_text",
-                              [](const Json& json) { return decoded(decode_gemma3, json); });
-}
+Arch gemma3_text() { return decoder<Gemma3Layer>("gemma3_text", decode_as<decode_gemma3>); }
 
 }  // namespace tandem::model::arch

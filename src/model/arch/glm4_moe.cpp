@@ -22,9 +22,6 @@ Config decode_glm4_moe(const Json& json) {
 
 }  // namespace
 
-Arch glm4_moe() {
-  return decoder<Glm4MoeLayer>("glm4_moe",
-                               [](const Json& json) { return decoded(decode_glm4_moe, json); });
-}
+Arch glm4_moe() { return decoder<Glm4MoeLayer>("glm4_moe", decode_as<decode_glm4_moe>); }
 
 }  // namespace tandem::model::arch

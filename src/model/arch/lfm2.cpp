@@ -16,14 +16,8 @@ constexpr uint32_t kMostTaps = 64;  // a damaged file should not fill the memory
 /// Which layers do not attend, of those that full_attn_idxs or layer_types list as attending.
 std::vector<bool> decode_conv_layers(const Json& json, uint32_t layers) {
   std::vector<bool> out(layers, true);
-  if (const Json* attending = find(json, "full_attn_idxs")) {
-    if (!attending->is_array()) refuse(ErrorCode::kCorrupt, "full_attn_idxs should be a list");
-    for (const Json& layer : *attending) {
-      if (!layer.is_number_integer() || layer < 0 || layer >= layers)
-        refuse(ErrorCode::kCorrupt,
-               fmt::format("full_attn_idxs lists {}; there are {} layers", layer.dump(), layers));
-      out[layer.get<size_t>()] = false;
-    }
+  if (find(json, "full_attn_idxs") != nullptr) {
+    clear_listed(json, "full_attn_idxs", out);
     return out;
   }
   const Json* types = find(json, "layer_types");
@@ -103,8 +97,7 @@ struct Lfm2Layer {
 }  // namespace
 
 Arch lfm2() {
-  Arch out =
-      decoder<Lfm2Layer>("lfm2", [](const Json& json) { return decoded(decode_lfm2, json); });
+  Arch out = decoder<Lfm2Layer>("lfm2", decode_as<decode_lfm2>);
   out.final_norm = "embedding_norm";
   return out;
 }

@@ -8,19 +8,16 @@
 namespace tandem::model::arch {
 
 /// Grouped-query attention, SwiGLU MLP, an RMS norm before each; biases where the checkpoint has
-/// them.
+/// them. Windows and ropes are the config's, whatever `options` says of them.
 struct LlamaLayer {
   tensor::RmsNorm input_norm;
   Attention attention;
   tensor::RmsNorm post_norm;
   SwiGlu mlp;
 
-  LlamaLayer(const Config& c, const Weights& w, uint32_t index)
+  LlamaLayer(const Config& c, const Weights& w, uint32_t index, AttentionOptions options = {})
       : input_norm(w / "input_layernorm", c.rms_eps),
-        attention(
-            w / "self_attn",
-            c,
-            {.window = c.windows[index], .has_rope = c.has_rope.empty() || c.has_rope[index]}),
+        attention(w / "self_attn", c, options.of_layer(c, index)),
         post_norm(w / "post_attention_layernorm", c.rms_eps),
         mlp(w / "mlp", c) {}
 

@@ -17,9 +17,6 @@ Config decode_ministral3(const Json& json) {
 
 }  // namespace
 
-Arch ministral3() {
-  return decoder<LlamaLayer>("ministral3",
-                             [](const Json& json) { return decoded(decode_ministral3, json); });
-}
+Arch ministral3() { return decoder<LlamaLayer>("ministral3", decode_as<decode_ministral3>); }
 
 }  // namespace tandem::model::arch

@@ -23,9 +23,6 @@ Config decode_mixtral(const Json& json) {
 
 }  // namespace
 
-Arch mixtral() {
-  return decoder<MixtralLayer>("mixtral",
-                               [](const Json& json) { return decoded(decode_mixtral, json); });
-}
+Arch mixtral() { return decoder<MixtralLayer>("mixtral", decode_as<decode_mixtral>); }
 
 }  // namespace tandem::model::arch

@@ -26,14 +26,9 @@ struct MoeLayer {
 
   MoeLayer(const Config& c, const Weights& w, uint32_t index, MoeLayerOptions options)
       : input_norm(w / "input_layernorm", c.rms_eps),
-        attention(w / "self_attn", c, windowed(options.attention, c, index)),
+        attention(w / "self_attn", c, options.attention.of_layer(c, index)),
         post_norm(w / "post_attention_layernorm", c.rms_eps),
         mlp(make_mlp(c, w / options.block, index, options.experts)) {}
-
-  static AttentionOptions windowed(AttentionOptions options, const Config& c, uint32_t index) {
-    options.window = c.windows[index];
-    return options;
-  }
 
   static std::variant<SwiGlu, ExpertMlp> make_mlp(const Config& c,
                                                   const Weights& w,

@@ -20,9 +20,6 @@ Config decode_qwen2_moe(const Json& json) {
 
 }  // namespace
 
-Arch qwen2_moe() {
-  return decoder<Qwen2MoeLayer>("qwen2_moe",
-                                [](const Json& json) { return decoded(decode_qwen2_moe, json); });
-}
+Arch qwen2_moe() { return decoder<Qwen2MoeLayer>("qwen2_moe", decode_as<decode_qwen2_moe>); }
 
 }  // namespace tandem::model::arch

@@ -11,9 +11,6 @@ Config decode_seed_oss(const Json& json) {
 
 }  // namespace
 
-Arch seed_oss() {
-  return decoder<LlamaLayer>("seed_oss",
-                             [](const Json& json) { return decoded(decode_seed_oss, json); });
-}
+Arch seed_oss() { return decoder<LlamaLayer>("seed_oss", decode_as<decode_seed_oss>); }
 
 }  // namespace tandem::model::arch

@@ -37,9 +37,6 @@ Config decode_smollm3(const Json& json) {
 
 }  // namespace
 
-Arch smollm3() {
-  return decoder<LlamaLayer>("smollm3",
-                             [](const Json& json) { return decoded(decode_smollm3, json); });
-}
+Arch smollm3() { return decoder<LlamaLayer>("smollm3", decode_as<decode_smollm3>); }
 
 }  // namespace tandem::model::arch

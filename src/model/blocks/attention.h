@@ -26,6 +26,14 @@ struct AttentionOptions {
   std::optional<double> qk_norm = {};  // eps of an RMS norm of each query and key head
   const char* fused = nullptr;         // where q, k and v are the rows of one matrix, in this order
   AttentionNames names = {};
+
+  /// The same with the window and the rope that the config gives a layer.
+  AttentionOptions of_layer(const Config& config, uint32_t index) const {
+    AttentionOptions out = *this;
+    out.window = config.windows[index];
+    out.has_rope = config.has_rope.empty() || config.has_rope[index];
+    return out;
+  }
 };
 
 /// Queries and keys in the heads of this rank, their sum over the ranks.
