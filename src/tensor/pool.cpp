@@ -7,8 +7,6 @@
 namespace tandem::tensor {
 namespace {
 
-bool on_cpu() { return mx::default_device() == mx::Device::cpu; }
-
 /// Where a CPU writer puts its rows. The nodes' inputs are const by convention only: nobody else
 /// owns a pool.
 std::byte* memory(const array& pool) { return const_cast<std::byte*>(pool.data<std::byte>()); }
@@ -37,6 +35,8 @@ array write_plain(const Pool& pool, const array& k, const array& v, const Step& 
 }
 
 }  // namespace
+
+bool on_cpu() { return mx::default_device() == mx::Device::cpu; }
 
 array pool_memory(const mx::Shape& shape, mx::Dtype dtype) {
   if (!on_cpu()) {

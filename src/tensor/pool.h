@@ -34,6 +34,9 @@ struct Pool {
   PageGroup group = PageGroup::kAll;  // which pages of a row are pages of this pool
 };
 
+/// Whether the device of the moment is the CPU, whose writers are functions and not kernels.
+bool on_cpu();
+
 /// Memory of a pool on the device of the moment, owned for life; content is undefined.
 array pool_memory(const mx::Shape& shape, mx::Dtype dtype);
 

@@ -8,8 +8,6 @@
 namespace tandem::tensor {
 namespace {
 
-bool is_on_cpu() { return mx::default_device() == mx::Device::cpu; }
-
 std::vector<uint32_t> saved_slots(const Step& step) {
   std::vector<uint32_t> slots;
   for (const StepRow& row : step.rows())
@@ -62,8 +60,8 @@ void store_states(StatePool& pool, StatePart part, const array& values, const St
                                             values.shape(0), values.shape(1),
                                             step.save_array().shape(0) - 1, part.floats));
   const array rows = mx::contiguous(mx::astype(values, mx::float32));
-  pool.order = is_on_cpu() ? store_on_cpu(pool, part, rows, step)
-                           : store_on_gpu(pool, part, rows, step.save_array());
+  pool.order = on_cpu() ? store_on_cpu(pool, part, rows, step)
+                        : store_on_gpu(pool, part, rows, step.save_array());
 }
 
 array state_op(
