@@ -104,8 +104,7 @@ class TextModel final : public Checkpoint {
     if (dropped_ == 0) return {};
     return fmt::format(
         "{} tensors of this checkpoint are for images or sound and are left out: its language "
-        "model "
-        "is served, and answers to text alone",
+        "model is served, and answers to text alone",
         dropped_);
   }
 

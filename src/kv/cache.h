@@ -51,7 +51,7 @@ class Layer {
   /// Requires recurrent state.
   tensor::StatePool& states() { return *states_; }
 
-  /// Requires keys and values of this group's pages, or does nothing.
+  /// Copies pages of this group; does nothing where the layer's keys and values are not in it.
   void copy(tensor::PageGroup group, std::span<const uint32_t> from, std::span<const uint32_t> to);
   void forget_pending();
   void add_orders(std::vector<tensor::array>& to) const;
