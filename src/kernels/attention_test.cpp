@@ -240,7 +240,8 @@ TEST_CASE("attention: close to doubles; equal bits for any chunks, rows and thre
 TEST_CASE("attention: long contexts that are split over keys") {
   for (const CpuLevel level : test_levels()) {
     WorkerPool one(1, level), three(3, level);
-    for (uint32_t seed = 1000; seed < 1010; ++seed) check_scene(seed, 2, 2500, one, three);
+    for (uint32_t seed = 1000; seed < (kIsSanitized ? 1004 : 1010); ++seed)
+      check_scene(seed, 2, 2500, one, three);
   }
 }
 
@@ -252,6 +253,7 @@ TEST_CASE(
     for (const size_t dim : {64u, 20u, 128u}) {
       for (const size_t window : {0u, 70u, 600u}) {
         for (const size_t heads : {1u, 3u, 7u}) {
+          if (kIsSanitized && heads == 7) continue;
           CAPTURE(name(level));
           CAPTURE(dim);
           CAPTURE(window);
@@ -278,7 +280,7 @@ TEST_CASE("attention: spans whose states are joined in several rounds") {
   WorkerPool one(1, level), three(3, level);
   for (const bool is_chunk : {false, true}) {
     constexpr size_t kContext = 14'000, kNew = 600;
-    Scene scene(ScalarType::kF16, 256, 1, kContext);
+    Scene scene(ScalarType::kF16, kIsSanitized ? 64 : 256, 1, kContext);
     AttentionRow& row = scene.rows[0];
     row = {.first_token = kContext - kNew,
            .count = kNew,

@@ -76,6 +76,13 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
+/// Sanitizers look for bad accesses, which smaller sizes have too, at many times the cost.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kIsSanitized = true;
+#else
+inline constexpr bool kIsSanitized = false;
+#endif
+
 /// The greatest |a - b| / (1 + |b|); infinite when a value is not finite.
 inline double worst_error(const std::vector<float>& a, const std::vector<double>& b) {
   double worst = 0;
