@@ -18,7 +18,7 @@ topology::SplitChoice auto_split(const format::Checkpoint& checkpoint,
                              .vocab = sizes->vocab,
                              .expert_mlp = sizes->expert_mlp};
   if (ranks > 1) {
-    const auto group = format::quantization_group(checkpoint, shape.layers);
+    const auto group = format::quantization_group(checkpoint);
     if (group) shape.quant_group = *group;
   }
   return topology::choose_split({.shape = shape,

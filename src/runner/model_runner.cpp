@@ -118,7 +118,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(
   const auto model = model::describe(*checkpoint);
   if (!model) return model.error();
   const model::Config& config = model->config;
-  const auto group = format::quantization_group(*checkpoint, config.layers);
+  const auto group = format::quantization_group(*checkpoint);
   if (!group) return group.error();
   auto parts = topology::place(config.shape(*group), options.split, options.ranks, options.shares);
   if (!parts) return parts.error();
