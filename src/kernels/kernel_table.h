@@ -32,6 +32,7 @@ struct KernelTable {
   void (*prepare)(const MatmulTask&, const float* x, size_t x_stride, size_t begin, size_t end);
   void (*matmul)(const MatmulTask&, size_t begin, size_t end, float* scratch);
   void (*rms_norm)(const RmsNormArgs&, size_t begin, size_t end);
+  void (*sum_squares)(const SquareSumArgs&, size_t begin, size_t end);
   void (*rope)(const RopeArgs&, size_t begin, size_t end);
   void (*gated)(const GatedArgs&, Gate, size_t begin, size_t end);
   void (*combine)(const CombineArgs&, size_t begin, size_t end);

@@ -17,6 +17,7 @@ constexpr KernelTable table_for() {
   return {.prepare = prepare_rows<V>,
           .matmul = matmul_range<V>,
           .rms_norm = rms_norm_range<V>,
+          .sum_squares = sum_squares_range<V>,
           .rope = rope_range<V>,
           .gated = gated_range<V>,
           .combine = combine_range<V>,

@@ -14,6 +14,14 @@ void rms_norm(WorkerPool& pool, const RmsNormArgs& given) {
              [&](size_t begin, size_t end) { kernels.rms_norm(args, begin, end); });
 }
 
+void sum_squares(WorkerPool& pool, const SquareSumArgs& given) {
+  SquareSumArgs args = given;
+  if (args.x_stride == 0) args.x_stride = args.width;
+  const KernelTable& kernels = kernels_of(pool.level());
+  share_rows(pool, args.rows, args.width,
+             [&](size_t begin, size_t end) { kernels.sum_squares(args, begin, end); });
+}
+
 void add_rms_norm(WorkerPool& pool, const RmsNormArgs& given, const AddendArgs& addend) {
   const size_t width = given.width;
   const size_t x_stride = given.x_stride == 0 ? width : given.x_stride;

@@ -17,9 +17,25 @@ struct RmsNormArgs {
   const float* weight = nullptr;  // [width]; null means ones
   float weight_offset = 0.0f;     // 1 for checkpoints that store weight - 1
   float eps = 1e-6f;
+  const float* squares =
+      nullptr;                // [rows], of rows that x is a part of: their sums of squares over
+  size_t squares_stride = 1;  // squares_width columns; null: x is all of them
+  size_t squares_width = 0;
   float* out = nullptr;  // may be x
   size_t out_stride = 0;
 };
+
+/// out[r] = sum of x[r]^2, in an order that depends on the width alone.
+struct SquareSumArgs {
+  const float* x = nullptr;
+  size_t rows = 0;
+  size_t width = 0;
+  size_t x_stride = 0;   // floats from row to row; 0 means width
+  float* out = nullptr;  // [rows]
+  size_t out_stride = 1;
+};
+
+void sum_squares(WorkerPool& pool, const SquareSumArgs& args);
 
 void rms_norm(WorkerPool& pool, const RmsNormArgs& args);
 

@@ -34,7 +34,9 @@ void rms_norm_range(const RmsNormArgs& args, size_t begin, size_t end) {
   const V offset = V::all(args.weight_offset);
   for (size_t r = begin; r < end; ++r) {
     const float* x = args.x + r * args.x_stride;
-    const float mean = sum_of_squares<V>(x, n) / static_cast<float>(n);
+    const float mean = args.squares == nullptr ? sum_of_squares<V>(x, n) / static_cast<float>(n)
+                                               : args.squares[r * args.squares_stride] /
+                                                     static_cast<float>(args.squares_width);
     const V factor = V::all(1.0f / std::sqrt(mean + args.eps));
     float* out = args.out + r * args.out_stride;
     if (args.weight == nullptr) {
@@ -44,6 +46,12 @@ void rms_norm_range(const RmsNormArgs& args, size_t begin, size_t end) {
               [&](V value, V weight) { return value * factor * (weight + offset); });
     }
   }
+}
+
+template <class V>
+void sum_squares_range(const SquareSumArgs& args, size_t begin, size_t end) {
+  for (size_t r = begin; r < end; ++r)
+    args.out[r * args.out_stride] = sum_of_squares<V>(args.x + r * args.x_stride, args.width);
 }
 
 /// Rotates pairs [p, p + n) of one head by the angles of its token.

@@ -105,6 +105,44 @@ TEST_CASE("rms norm of a sum: the bits of a sum and then a norm") {
   });
 }
 
+TEST_CASE("rms norm of a part of a row: with the squares of all parts, as of the whole") {
+  for_many_shapes(200, [](WorkerPool& one, WorkerPool& two, TestRandom& random) {
+    const size_t rows = random_rows(random), width = random.size(2, 300);
+    const size_t cut = random.size(1, width - 1);
+    const std::vector<float> x = random.normals(rows * width), weight = random.normals(width);
+    std::vector<float> squares(2 * rows), want(rows * width), out(rows * width);
+    RmsNormArgs args{.x = x.data(), .rows = rows, .width = width, .weight = weight.data()};
+    args.out = want.data();
+    rms_norm(one, args);
+    // Beside each other in one array, as the ranks' exchange has them.
+    sum_squares(one, {.x = x.data(),
+                      .rows = rows,
+                      .width = cut,
+                      .x_stride = width,
+                      .out = squares.data() + 1,
+                      .out_stride = 2});
+    std::vector<float> rest(rows);
+    sum_squares(two, {.x = x.data() + cut,
+                      .rows = rows,
+                      .width = width - cut,
+                      .x_stride = width,
+                      .out = rest.data()});
+    for (size_t r = 0; r < rows; ++r) squares[2 * r + 1] += rest[r];
+    args.squares = squares.data() + 1;
+    args.squares_stride = 2;
+    args.squares_width = width;
+    args.x_stride = args.out_stride = width;
+    for (const size_t begin : {size_t{0}, cut}) {
+      args.x = x.data() + begin;
+      args.weight = weight.data() + begin;
+      args.out = out.data() + begin;
+      args.width = begin == 0 ? cut : width - cut;
+      rms_norm(two, args);
+    }
+    REQUIRE(worst_error(out, {want.begin(), want.end()}) < 1e-5);
+  });
+}
+
 TEST_CASE("rope: rotates whole or partial heads in both pairings as complex numbers") {
   for_many_shapes(500, [](WorkerPool& one, WorkerPool& two, TestRandom& random) {
     const size_t tokens = random_rows(random), heads = random.size(1, 9);
