@@ -30,6 +30,7 @@ struct Config {
   uint32_t expert_mlp = 0;
   tensor::ExpertRouting routing = {};
   uint32_t shared_mlp = 0;        // of the expert that every token takes; 0: there is none
+  bool has_expert_bias = false;   // of families that may choose experts by biased scores
   std::vector<bool> has_experts;  // of each layer, where the family has them
   uint32_t conv_taps = 0;         // of layers that convolve in place of attention
   uint32_t vocab = 0;

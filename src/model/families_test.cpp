@@ -174,6 +174,64 @@ TEST_CASE("families: smollm3 has layers without a rope") {
   CHECK(refuses(json, "no_rope_layers", {1, 0, "x", 0, 1, 0}));
 }
 
+TEST_CASE("families: minimax turns part of a head, and refuses layers of linear attention") {
+  Json json = base("minimax");
+  json.update({{"num_local_experts", 8}, {"num_experts_per_tok", 2}, {"rotary_dim", 16}});
+  const Config c = decode(json);
+  CHECK(c.rope->inverse_frequencies.size() == 8);
+  CHECK(c.has_qk_norm);
+  CHECK(c.expert_mlp == 96);
+  CHECK(c.routing.score == tensor::ExpertScore::kSigmoid);
+  CHECK(refuses(json, "rotary_dim", 33));
+  CHECK(refuses(json, "num_experts_per_tok", 9));
+  CHECK(refuses(json, "scoring_func", "softmax"));
+  CHECK(refuses(json, "shared_intermediate_size", 64));
+  CHECK(refuses(json, "attn_type_list", {1, 0, 1, 1, 1, 1}));
+  CHECK_FALSE(refuses(json, "attn_type_list", {1, 1, 1, 1, 1, 1}));
+}
+
+TEST_CASE("families: lfm2_moe's experts come after its dense layers, with a bias if it has one") {
+  Json json = base("lfm2_moe");
+  json.update({{"norm_eps", 1e-5},
+               {"conv_L_cache", 3},
+               {"full_attn_idxs", {2}},
+               {"num_dense_layers", 2},
+               {"num_experts", 8},
+               {"num_experts_per_tok", 2},
+               {"moe_intermediate_size", 32},
+               {"routed_scaling_factor", 1.5}});
+  const Config c = decode(json);
+  CHECK(c.has_experts == std::vector<bool>{false, false, true, true, true, true});
+  CHECK(c.mlp == 96);
+  CHECK(c.has_expert_bias);
+  CHECK(c.routing.renormalizes);
+  CHECK(c.routing.scale == 1.5F);
+  json["use_expert_bias"] = false;
+  CHECK_FALSE(decode(json).has_expert_bias);
+  CHECK(refuses(json, "num_experts_per_tok", 9));
+  CHECK(refuses(json, "norm_topk_prob", 1));
+}
+
+TEST_CASE("families: exaone_moe has a rope where it sees a window, or everywhere") {
+  Json json = base("exaone_moe");
+  json.update({{"num_experts", 8},
+               {"num_shared_experts", 1},
+               {"num_experts_per_tok", 2},
+               {"moe_intermediate_size", 32},
+               {"first_k_dense_replace", 1}});
+  CHECK(decode(json).has_rope.empty());
+  CHECK(decode(json).has_experts == std::vector<bool>{false, true, true, true, true, true});
+  CHECK(decode(json).shared_mlp == 32);
+  CHECK(decode(json).routing.scale == 2.5F);
+  json["is_moe_layer"] = {true, false, true, false, true, false};
+  CHECK(decode(json).has_experts == std::vector<bool>{true, false, true, false, true, false});
+  const std::string window = "sliding_attention", full = "full_attention";
+  json.update({{"sliding_window", 8}, {"layer_types", {window, full, window, full, window, full}}});
+  CHECK(decode(json).has_rope == std::vector<bool>{true, false, true, false, true, false});
+  CHECK(refuses(json, "is_moe_layer", {true}));
+  CHECK(refuses(json, "is_moe_layer", {1, 0, 1, 0, 1, 0}));
+}
+
 TEST_CASE("families: mixtral and qwen2_moe say their experts in their own words") {
   Json mixtral = base("mixtral");
   mixtral.update({{"num_local_experts", 8}, {"num_experts_per_tok", 2}});

@@ -16,11 +16,11 @@ namespace tandem {
 
 inline std::filesystem::path checkpoints_folder, logits_folder;  // set by main()
 
-inline constexpr std::array kModels = {"gemma2",    "gemma3",     "gemma3_text",  "glm4_moe",
-                                       "lfm2",      "lfm2_bias",  "llama",        "llama_tied_bias",
-                                       "llama_swa", "ministral3", "mistral",      "phi3",
-                                       "seed_oss",  "smollm3",    "mixtral",      "qwen2",
-                                       "qwen2_moe", "qwen3",      "qwen3_untied", "qwen3_moe"};
+inline constexpr std::array kModels = {
+    "exaone_moe", "gemma2",    "gemma3",       "gemma3_text", "glm4_moe",        "lfm2",
+    "lfm2_bias",  "lfm2_moe",  "llama",        "llama_swa",   "llama_tied_bias", "minimax",
+    "ministral3", "mistral",   "mixtral",      "phi3",        "qwen2",           "qwen2_moe",
+    "qwen3",      "qwen3_moe", "qwen3_untied", "seed_oss",    "smollm3"};
 inline constexpr std::array kVariants = {"f32", "g64", "g32"};
 
 using Tokens = std::vector<int32_t>;

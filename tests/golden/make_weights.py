@@ -20,6 +20,13 @@ import numpy as np
 HERE = pathlib.Path(__file__).resolve().parent
 SEED, HIDDEN, VOCAB = 1, 128, 320
 VARIANTS = {"f32": None, "g64": 64, "g32": 32}  # 4-bit group sizes
+PLAIN_ROUTERS = ("exaone_moe", "glm4_moe")  # never quantized
+SCORE_BIASES = {
+    "exaone_moe": "gate.e_score_correction_bias",
+    "glm4_moe": "gate.e_score_correction_bias",
+    "lfm2_moe": "expert_bias",
+    "minimax": "e_score_correction_bias",
+}
 
 
 def architectures():
@@ -120,6 +127,39 @@ def architectures():
             topk_group=2,
             routed_scaling_factor=2.5,
             first_k_dense_replace=1,
+        ),
+        "exaone_moe": dict(
+            base,
+            **gqa,
+            model_type="exaone_moe",
+            num_hidden_layers=4,
+            rope_theta=1e6,
+            layer_types=sliding,
+            sliding_window=12,
+            is_moe_layer=[False, True, True, True],
+            tie_word_embeddings=False,
+            num_experts=8,
+            num_shared_experts=1,
+            num_experts_per_tok=3,
+            moe_intermediate_size=64,
+            norm_topk_prob=True,
+            n_group=2,
+            topk_group=1,
+            routed_scaling_factor=2.5,
+        ),
+        "minimax": dict(
+            base,
+            **gqa,
+            model_type="minimax",
+            num_hidden_layers=2,
+            rope_theta=5e6,
+            rotary_dim=16,
+            use_qk_norm=True,
+            scoring_func="sigmoid",
+            shared_intermediate_size=0,
+            tie_word_embeddings=False,
+            num_local_experts=6,
+            num_experts_per_tok=2,
         ),
         "mixtral": dict(
             base,
@@ -244,6 +284,22 @@ def architectures():
             block_auto_adjust_ff_dim=True,
             layer_types=["conv", "conv", "full_attention", "conv"],
         ),
+        "lfm2_moe": dict(
+            lfm2,
+            model_type="lfm2_moe",
+            num_hidden_layers=4,
+            intermediate_size=192,
+            conv_bias=False,
+            conv_L_cache=3,
+            block_auto_adjust_ff_dim=False,
+            layer_types=["conv", "full_attention", "conv", "full_attention"],
+            num_experts=8,
+            num_experts_per_tok=2,
+            moe_intermediate_size=64,
+            norm_topk_prob=True,
+            use_expert_bias=True,
+            num_dense_layers=1,
+        ),
         "lfm2_bias": dict(
             lfm2,
             num_hidden_layers=3,
@@ -263,7 +319,12 @@ def architectures():
 def experts_of(config, layer):
     """(block, experts, width of each) of a layer that has some, else None."""
     kind = config["model_type"]
-    if kind == "mixtral":
+    if kind == "lfm2_moe":
+        moe = ("feed_forward", config["num_experts"], config["moe_intermediate_size"])
+        return moe if layer >= config["num_dense_layers"] else None
+    if not config.get("is_moe_layer", [True] * (layer + 1))[layer]:
+        return None
+    if kind in ("minimax", "mixtral"):
         return "block_sparse_moe", config["num_local_experts"], config["intermediate_size"]
     if kind == "glm4_moe" and layer >= config["first_k_dense_replace"]:
         return "mlp", config["n_routed_experts"], config["moe_intermediate_size"]
@@ -273,9 +334,9 @@ def experts_of(config, layer):
 
 
 def quantization(config, group):
-    """As mlx-lm writes it: routers have 8 bits. GLM's are no linear layer, and stay as they are."""
+    """As mlx-lm writes it: routers have 8 bits, or stay as they are where they are no linear layers."""
     layers = range(config["num_hidden_layers"])
-    if config["model_type"] == "glm4_moe":
+    if config["model_type"] in PLAIN_ROUTERS:
         return dict(group_size=group, bits=4)
     routers = [f"model.layers.{i}.{experts_of(config, i)[0]}.gate" for i in layers if experts_of(config, i)]
     return dict(group_size=group, bits=4) | {router: dict(group_size=64, bits=8) for router in routers}
@@ -286,8 +347,9 @@ def shared_expert(config):
     if config["model_type"] == "qwen2_moe":
         name, width = "mlp.shared_expert", config["shared_expert_intermediate_size"]
         extra = [("mlp.shared_expert_gate", 1, HIDDEN, False)]
-    elif config["model_type"] == "glm4_moe":
-        name, width = "mlp.shared_experts", config["n_shared_experts"] * config["moe_intermediate_size"]
+    elif config["model_type"] in PLAIN_ROUTERS:
+        times = config.get("n_shared_experts", config.get("num_shared_experts"))
+        name, width = "mlp.shared_experts", times * config["moe_intermediate_size"]
         extra = []
     else:
         return []
@@ -317,15 +379,26 @@ def lfm2_shapes(config):
             for name, rows in (("q_proj", HIDDEN), ("k_proj", kv), ("v_proj", kv), ("out_proj", HIDDEN)):
                 out[f"{p}self_attn.{name}.weight"] = (rows, HIDDEN)
             out[f"{p}self_attn.q_layernorm.weight"] = out[f"{p}self_attn.k_layernorm.weight"] = (head_dim,)
-        out[f"{p}feed_forward.w1.weight"] = out[f"{p}feed_forward.w3.weight"] = (mlp, HIDDEN)
-        out[f"{p}feed_forward.w2.weight"] = (HIDDEN, mlp)
+        moe = experts_of(config, i)
+        if moe:
+            _, experts, width = moe
+            out[f"{p}feed_forward.gate.weight"] = (experts, HIDDEN)
+            out[f"{p}feed_forward.expert_bias"] = (experts,)
+            for name, rows, columns in (("gate", width, HIDDEN), ("up", width, HIDDEN), ("down", HIDDEN, width)):
+                out[f"{p}feed_forward.switch_mlp.{name}_proj.weight"] = (experts, rows, columns)
+        elif config["model_type"] == "lfm2_moe":
+            out[f"{p}feed_forward.gate_proj.weight"] = out[f"{p}feed_forward.up_proj.weight"] = (mlp, HIDDEN)
+            out[f"{p}feed_forward.down_proj.weight"] = (HIDDEN, mlp)
+        else:
+            out[f"{p}feed_forward.w1.weight"] = out[f"{p}feed_forward.w3.weight"] = (mlp, HIDDEN)
+            out[f"{p}feed_forward.w2.weight"] = (HIDDEN, mlp)
         out[f"{p}operator_norm.weight"] = out[f"{p}ffn_norm.weight"] = (HIDDEN,)
     return out
 
 
 def shapes(config):
     """Tensor name → shape, as mlx-lm names them."""
-    if config["model_type"] == "lfm2":
+    if config["model_type"] in ("lfm2", "lfm2_moe"):
         return lfm2_shapes(config)
     head_dim = config.get("head_dim", HIDDEN // config["num_attention_heads"])
     q, kv = config["num_attention_heads"] * head_dim, config["num_key_value_heads"] * head_dim
@@ -353,8 +426,8 @@ def shapes(config):
             for name, rows, columns in (("gate", width, HIDDEN), ("up", width, HIDDEN), ("down", HIDDEN, width)):
                 out[f"{p}{block}.switch_mlp.{name}_proj.weight"] = (experts, rows, columns)
             linear += shared_expert(config)
-            if kind == "glm4_moe":
-                out[f"{p}mlp.gate.e_score_correction_bias"] = (experts,)
+            if kind in SCORE_BIASES:
+                out[f"{p}{block}.{SCORE_BIASES[kind]}"] = (experts,)
         elif kind == "phi3":
             linear += [("mlp.gate_up_proj", 2 * mlp, HIDDEN, False), ("mlp.down_proj", HIDDEN, mlp, False)]
         else:
@@ -372,7 +445,9 @@ def shapes(config):
             norms += ["pre_feedforward_layernorm", "post_feedforward_layernorm"]
         for norm in norms:
             out[f"{p}{norm}.weight"] = (HIDDEN,)
-        if kind in ("qwen3", "qwen3_moe", "gemma3_text", "glm4_moe"):
+        if kind == "minimax":
+            out[f"{p}self_attn.q_norm.weight"], out[f"{p}self_attn.k_norm.weight"] = (q,), (kv,)
+        if kind in ("qwen3", "qwen3_moe", "gemma3_text", "glm4_moe", "exaone_moe"):
             out[f"{p}self_attn.q_norm.weight"] = out[f"{p}self_attn.k_norm.weight"] = (head_dim,)
     return out
 
@@ -418,7 +493,7 @@ def tensors(config, group):
     for name, shape in shapes(config).items():
         value = draw(name, shape)
         is_kept = len(shape) == 1 or name.endswith(".conv.weight")
-        is_kept |= config["model_type"] == "glm4_moe" and name.endswith("mlp.gate.weight")
+        is_kept |= config["model_type"] in PLAIN_ROUTERS and name.endswith("mlp.gate.weight")
         if group is None or is_kept:
             yield name, value
             continue

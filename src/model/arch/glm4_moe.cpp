@@ -10,7 +10,7 @@ struct Glm4MoeLayer : MoeLayer {
                  w,
                  index,
                  {.attention = {.qk_norm = c.has_qk_norm ? std::optional(c.rms_eps) : std::nullopt},
-                  .experts = {.bias_module = "gate", .shared = "shared_experts"}}) {}
+                  .experts = {.bias = "gate.e_score_correction_bias", .shared = "shared_experts"}}) {}
 };
 
 Config decode_glm4_moe(const Json& json) {

@@ -1,9 +1,10 @@
 // LFM2: gated short convolutions, and in some layers attention with an RMS norm of each q and k
-// head; SwiGLU MLP.
+// head; SwiGLU MLP, or experts by a biased sigmoid after the first layers.
 #include <variant>
 
 #include "model/arch.h"
 #include "model/blocks/attention.h"
+#include "model/blocks/experts.h"
 #include "model/blocks/mlp.h"
 #include "model/blocks/short_conv.h"
 #include "model/config_fields.h"
@@ -60,17 +61,32 @@ Config decode_lfm2(const Json& json) {
   return c;
 }
 
+Config decode_lfm2_moe(const Json& json) {
+  Config c = decode_lfm2(json);
+  c.has_expert_bias = flag(json, "use_expert_bias", true);
+  c.experts = count(json, "num_experts");
+  c.experts_of_token = count(json, "num_experts_per_tok");
+  c.expert_mlp = count(json, "moe_intermediate_size");
+  c.routing = {.score = tensor::ExpertScore::kSigmoid,
+               .renormalizes = flag(json, "norm_topk_prob", true),
+               .scale = static_cast<float>(above_zero(json, "routed_scaling_factor", 1))};
+  const double dense = real(json, "num_dense_layers", 0);
+  for (uint32_t i = 0; i < c.layers; ++i) c.has_experts.push_back(i >= dense);
+  check_experts_of_token(c);
+  return c;
+}
+
 struct Lfm2Layer {
   tensor::RmsNorm operator_norm;
   std::variant<Attention, ShortConv> mixer;
   tensor::RmsNorm ffn_norm;
-  SwiGlu feed_forward;
+  std::variant<SwiGlu, ExpertMlp> feed_forward;
 
   Lfm2Layer(const Config& c, const Weights& w, uint32_t index)
       : operator_norm(w / "operator_norm", c.rms_eps),
         mixer(make_mixer(c, w, index)),
         ffn_norm(w / "ffn_norm", c.rms_eps),
-        feed_forward(w / "feed_forward", c, {.gate = "w1", .up = "w3", .down = "w2"}) {}
+        feed_forward(make_feed_forward(c, w / "feed_forward", index)) {}
 
   static std::variant<Attention, ShortConv> make_mixer(const Config& c,
                                                        const Weights& w,
@@ -82,6 +98,16 @@ struct Lfm2Layer {
          .names = {.out = "out_proj", .q_norm = "q_layernorm", .k_norm = "k_layernorm"}});
   }
 
+  /// mlx-lm renames w1, w3 and w2 where there are experts.
+  static std::variant<SwiGlu, ExpertMlp> make_feed_forward(const Config& c,
+                                                           const Weights& w,
+                                                           uint32_t index) {
+    if (!c.has_experts.empty() && c.has_experts[index])
+      return ExpertMlp(w, c, {.bias = c.has_expert_bias ? "expert_bias" : nullptr});
+    if ((w / "gate_proj").has("weight")) return SwiGlu(w, c);
+    return SwiGlu(w, c, {.gate = "w1", .up = "w3", .down = "w2"});
+  }
+
   static uint32_t state_floats(const Config& c, const topology::Part& part) {
     return ShortConv::state_floats(c, part);
   }
@@ -90,16 +116,20 @@ struct Lfm2Layer {
     const array normed = operator_norm(x);
     const array mixed = std::visit([&](const auto& each) { return each(normed, kv, step); }, mixer);
     const auto [h, h_normed] = ffn_norm.of_sum(x, mixed);
-    return h + feed_forward(h_normed);
+    return h + std::visit([&x = h_normed](const auto& each) { return each(x); }, feed_forward);
   }
 };
 
 }  // namespace
 
-Arch lfm2() {
-  Arch out = decoder<Lfm2Layer>("lfm2", decode_as<decode_lfm2>);
+static Arch lfm2_of(const char* model_type, Result<Config> (*decode)(const Json&)) {
+  Arch out = decoder<Lfm2Layer>(model_type, decode);
   out.final_norm = "embedding_norm";
   return out;
 }
+
+Arch lfm2() { return lfm2_of("lfm2", decode_as<decode_lfm2>); }
+
+Arch lfm2_moe() { return lfm2_of("lfm2_moe", decode_as<decode_lfm2_moe>); }
 
 }  // namespace tandem::model::arch

@@ -44,11 +44,19 @@ tensor::AttentionShape shape_of(const Weights& w,
                                                          : c.rope};
 }
 
+/// The key columns of this rank that no earlier rank holds.
+topology::Range counted_keys(const Weights& w, const Config& c) {
+  const uint32_t group = c.heads / c.kv_heads;
+  const topology::Range heads = w.part().heads;
+  return times({(heads.begin + group - 1) / group, (heads.end + group - 1) / group}, c.head_dim);
+}
+
 }  // namespace
 
 Attention::Attention(const Weights& w, const Config& c, AttentionOptions options)
     : context_(w.context()),
       shape_(shape_of(w, c, options)),
+      norms_all_heads_(options.qk_norm && options.norms_all_heads),
       out_(w / options.names.out,
            c.hidden,
            c.heads * c.head_dim,
@@ -58,16 +66,40 @@ Attention::Attention(const Weights& w, const Config& c, AttentionOptions options
     return;
   }
   qkv_.emplace(sources_of(w, c, options), c.hidden);
-  if (!options.qk_norm) return;
-  q_norm_.emplace(w / options.names.q_norm, *options.qk_norm, c.norm_offset);
-  k_norm_.emplace(w / options.names.k_norm, *options.qk_norm, c.norm_offset);
+  if (options.qk_norm) load_norms(w, c, options);
+}
+
+void Attention::load_norms(const Weights& w, const Config& c, const AttentionOptions& options) {
+  const Weights q = w / options.names.q_norm, k = w / options.names.k_norm;
+  const double eps = *options.qk_norm;
+  if (norms_all_heads_) {
+    const topology::Range heads = times(w.part().heads, c.head_dim);
+    q_all_norm_.emplace(q, eps, tensor::SplitRmsNorm::Columns{c.heads * c.head_dim, heads, heads});
+    k_all_norm_.emplace(
+        k, eps,
+        tensor::SplitRmsNorm::Columns{c.kv_heads * c.head_dim, times(w.part().kv_heads, c.head_dim),
+                                      counted_keys(w, c)});
+  } else {
+    q_norm_.emplace(q, eps, c.norm_offset);
+    k_norm_.emplace(k, eps, c.norm_offset);
+  }
+}
+
+std::pair<array, array> Attention::normed(const array& q, const array& k) const {
+  if (norms_all_heads_) {
+    const array sums =
+        tensor::SplitRmsNorm::sums_of_squares({{*q_all_norm_, q}, {*k_all_norm_, k}});
+    return {(*q_all_norm_)(q, sums, 0), (*k_all_norm_)(k, sums, 1)};
+  }
+  return {q_norm_ ? (*q_norm_)(q) : q, k_norm_ ? (*k_norm_)(k) : k};
 }
 
 array Attention::operator()(const array& x, kv::Layer* kv, const Step& step) const {
+  if (!qkv_ && norms_all_heads_)
+    return out_.sum_of_others(tensor::SplitRmsNorm::sums_of_others(context_, x, 2));
   if (!qkv_) return out_.sum_of_others(x);
   const auto qkv = (*qkv_)(x);
-  const array q = q_norm_ ? (*q_norm_)(qkv[0]) : qkv[0];
-  const array k = k_norm_ ? (*k_norm_)(qkv[1]) : qkv[1];
+  const auto [q, k] = normed(qkv[0], qkv[1]);
   return out_(kv->attend({.q = q, .k = k, .v = qkv[2]}, shape_, step, context_));
 }
 

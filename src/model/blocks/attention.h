@@ -5,6 +5,7 @@
 #include "model/config.h"
 #include "tensor/linear.h"
 #include "tensor/norm.h"
+#include "tensor/split_norm.h"
 
 namespace tandem::model {
 
@@ -24,6 +25,7 @@ struct AttentionOptions {
   uint32_t window = 0;  // positions a token sees; 0: all
   bool has_rope = true;
   std::optional<double> qk_norm = {};  // eps of an RMS norm of each query and key head
+  bool norms_all_heads = false;        // together, not each by itself
   const char* fused = nullptr;         // where q, k and v are the rows of one matrix, in this order
   AttentionNames names = {};
 
@@ -45,10 +47,15 @@ class Attention {
   array operator()(const array& x, kv::Layer* kv, const Step& step) const;
 
  private:
+  void load_norms(const Weights& w, const Config& config, const AttentionOptions& options);
+  std::pair<array, array> normed(const array& q, const array& k) const;
+
   tensor::Context context_;
   tensor::AttentionShape shape_;
+  bool norms_all_heads_;
   std::optional<tensor::StackedLinear> qkv_;  // absent on a rank without heads
   std::optional<tensor::RmsNorm> q_norm_, k_norm_;
+  std::optional<tensor::SplitRmsNorm> q_all_norm_, k_all_norm_;
   tensor::RowLinear out_;
 };
 

@@ -8,12 +8,6 @@ namespace {
 
 using topology::Range;
 
-std::vector<float> bias_of(const tensor::Weights& w, const ExpertMlpOptions& options) {
-  if (options.bias_module == nullptr) return {};
-  const bool is_here = *options.bias_module == '\0';
-  return (is_here ? w : w / options.bias_module).vector("e_score_correction_bias");
-}
-
 /// The shared expert is cut where the others are, and is a multiple of one of them wide.
 Range shared_columns(const tensor::Weights& w, const Config& c, Range columns) {
   if (columns.size() == c.expert_mlp) return {0, c.shared_mlp};
@@ -44,7 +38,8 @@ ExpertMlp::ExpertMlp(const tensor::Weights& w, const Config& c, ExpertMlpOptions
                                         .experts = c.experts,
                                         .top_k = c.experts_of_token,
                                         .routing = c.routing},
-                   columns, bias_of(w, options));
+                   columns,
+                   options.bias == nullptr ? std::vector<float>() : w.vector(options.bias));
   if (c.shared_mlp > 0) load_shared(w, c, options);
 }
 

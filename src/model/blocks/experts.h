@@ -10,7 +10,7 @@ namespace tandem::model {
 
 /// Places below the block, where a family has them.
 struct ExpertMlpOptions {
-  const char* bias_module = nullptr;  // of e_score_correction_bias; "": of the block itself
+  const char* bias = nullptr;         // of scores, for the choice alone
   const char* shared = nullptr;       // the expert that every token takes
   const char* shared_gate = nullptr;  // whose sigmoid weighs it
 };

@@ -1,0 +1,70 @@
+// MiniMax M2: an RMS norm over all query heads together and one over all key heads, experts by a
+// biased sigmoid in every layer.
+#include <algorithm>
+
+#include "model/arch/moe_layer.h"
+
+namespace tandem::model::arch {
+namespace {
+
+struct MiniMaxLayer : MoeLayer {
+  MiniMaxLayer(const Config& c, const Weights& w, uint32_t index)
+      : MoeLayer(c,
+                 w,
+                 index,
+                 {.attention = {.qk_norm = c.has_qk_norm ? std::optional(c.rms_eps) : std::nullopt,
+                                .norms_all_heads = true},
+                  .experts = {.bias = "e_score_correction_bias"},
+                  .block = "block_sparse_moe"}) {}
+};
+
+/// Early models attend by decay in most layers (1: by softmax).
+void check_attention_types(const Json& json) {
+  const Json* types = find(json, "attn_type_list");
+  if (types == nullptr) return;
+  const bool is_softmax =
+      types->is_array() && std::ranges::all_of(*types, [](const Json& each) { return each == 1; });
+  if (!is_softmax)
+    refuse(ErrorCode::kUnsupported,
+           "attn_type_list has layers of linear attention, which are not supported");
+}
+
+/// rotary_dim under the name that others use.
+Json with_partial_rope(const Json& json) {
+  Json out = json;
+  if (find(json, "rotary_dim") == nullptr) return out;
+  const uint32_t head_dim = find(json, "head_dim") != nullptr
+                                ? count(json, "head_dim")
+                                : count(json, "hidden_size") / count(json, "num_attention_heads");
+  const uint32_t rotated = count(json, "rotary_dim");
+  if (head_dim == 0 || rotated > head_dim)
+    refuse(ErrorCode::kCorrupt,
+           fmt::format("rotary_dim should be at most head_dim {}, is {}", head_dim, rotated));
+  out["partial_rotary_factor"] = static_cast<double>(rotated) / head_dim;
+  return out;
+}
+
+Config decode_minimax(const Json& json) {
+  check_attention_types(json);
+  const std::string score = text(json, "scoring_func", "sigmoid");
+  if (score != "sigmoid")
+    refuse(ErrorCode::kUnsupported,
+           fmt::format("scoring_func {} is not supported; sigmoid is", score));
+  if (real(json, "shared_intermediate_size", 0) != 0)
+    refuse(ErrorCode::kUnsupported, "shared_intermediate_size above 0 is not supported");
+  Config c = decode_silu(with_partial_rope(json));
+  c.has_qk_norm = flag(json, "use_qk_norm", true);
+  c.experts = count(json, "num_local_experts");
+  c.experts_of_token = count(json, "num_experts_per_tok");
+  c.expert_mlp = c.mlp;
+  c.routing = {.score = tensor::ExpertScore::kSigmoid, .renormalizes = true};
+  c.has_experts.assign(c.layers, true);
+  check_experts_of_token(c);
+  return c;
+}
+
+}  // namespace
+
+Arch minimax() { return decoder<MiniMaxLayer>("minimax", decode_as<decode_minimax>); }
+
+}  // namespace tandem::model::arch
