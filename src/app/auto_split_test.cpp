@@ -18,13 +18,16 @@ topology::Split split(const format::Checkpoint& checkpoint, uint32_t ranks) {
   return auto_split(checkpoint, ranks, {}, topology::Link::kHost).split;
 }
 
+Header quantized(int group) {
+  Header out(config(), format::Quantization{.bits = 4, .group_size = group});
+  return out.put("model.layers.0.self_attn.o_proj.weight", format::Dtype::kU32, {8, 1});
+}
+
 TEST_CASE("auto split: cuts between heads only where the quantization allows it") {
   CHECK(split(Header(config(), std::nullopt), 8) == topology::Split::kTensor);
   // Groups of 128 inputs are two heads of 64: five cuts at most.
-  CHECK(split(Header(config(), format::Quantization{.bits = 4, .group_size = 128}), 4) ==
-        topology::Split::kTensor);
-  CHECK(split(Header(config(), format::Quantization{.bits = 4, .group_size = 128}), 8) ==
-        topology::Split::kPipeline);
+  CHECK(split(quantized(128), 4) == topology::Split::kTensor);
+  CHECK(split(quantized(128), 8) == topology::Split::kPipeline);
 }
 
 TEST_CASE("auto split: KV heads given as null are as many as heads, as for the ranks") {

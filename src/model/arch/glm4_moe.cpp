@@ -6,11 +6,12 @@ namespace {
 
 struct Glm4MoeLayer : MoeLayer {
   Glm4MoeLayer(const Config& c, const Weights& w, uint32_t index)
-      : MoeLayer(c,
-                 w,
-                 index,
-                 {.attention = {.qk_norm = c.has_qk_norm ? std::optional(c.rms_eps) : std::nullopt},
-                  .experts = {.bias = "gate.e_score_correction_bias", .shared = "shared_experts"}}) {}
+      : MoeLayer(
+            c,
+            w,
+            index,
+            {.attention = {.qk_norm = c.has_qk_norm ? std::optional(c.rms_eps) : std::nullopt},
+             .experts = {.bias = "gate.e_score_correction_bias", .shared = "shared_experts"}}) {}
 };
 
 Config decode_glm4_moe(const Json& json) {
