@@ -1,5 +1,5 @@
 // bench_kernels [--threads N] [--rounds N] [--clock wall|cpu] [--stat median|best] [--level NAME]
-// [--only NAME] [--shape PART] NAME is limits, matmul, experts, attention or
+// [--only NAME] [--shape PART] NAME is limits, matmul, experts, attention, delta or
 // small.
 #include <fmt/format.h>
 
@@ -33,5 +33,6 @@ int main(int argc, char** argv) {
   if (only.empty() || only == "matmul") bench::bench_matmul(settings, pool);
   if (only.empty() || only == "experts") bench::bench_experts(settings, pool);
   if (only.empty() || only == "attention") bench::bench_attention(settings, pool);
+  if (only.empty() || only == "delta") bench::bench_delta(settings, pool);
   return 0;
 }

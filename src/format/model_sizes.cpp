@@ -41,11 +41,18 @@ Result<uint32_t> adjusted(const nlohmann::json& config, uint32_t named) {
   return static_cast<uint32_t>(rounded);
 }
 
-/// intermediate_size, or how lfm2 says it: block_ff_dim where it is there, adjusted by default.
+/// intermediate_size, which a model of experts alone may leave out.
+Result<uint32_t> read_usual_mlp(const nlohmann::json& config) {
+  if (find(config, "intermediate_size") != nullptr || !find(config, "moe_intermediate_size"))
+    return read_count(config, "intermediate_size");
+  return read_count(config, "moe_intermediate_size");
+}
+
+/// The usual, or how lfm2 says it: block_ff_dim where it is there, adjusted by default.
 Result<uint32_t> read_mlp(const nlohmann::json& config) {
   const nlohmann::json* type = find(config, "model_type");
   const bool has_own_name = find(config, "block_ff_dim") != nullptr;
-  if (type == nullptr || *type != "lfm2") return read_count(config, "intermediate_size");
+  if (type == nullptr || *type != "lfm2") return read_usual_mlp(config);
   const auto named = read_count(config, has_own_name ? "block_ff_dim" : "intermediate_size");
   if (!named) return named;
   const nlohmann::json* adjusts = find(config, "block_auto_adjust_ff_dim");

@@ -52,6 +52,13 @@ TEST_CASE("model sizes: lfm2 names its MLP's width its own way, and adjusts it b
   CHECK(read_sizes(config)->mlp == 1000);
 }
 
+TEST_CASE("model sizes: a model of experts alone names their width only") {
+  nlohmann::json config = smallest();
+  config.erase("intermediate_size");
+  config["moe_intermediate_size"] = 24;
+  CHECK(read_sizes(config)->mlp == 24);
+}
+
 TEST_CASE("model sizes: a field that is missing or of a wrong type is refused by name") {
   for (const char* key : {"hidden_size", "num_hidden_layers", "num_attention_heads",
                           "intermediate_size", "vocab_size"}) {

@@ -88,6 +88,7 @@ TEST_CASE("text model: types are those of families here") {
   CHECK(type("mistral3", nullptr) == "llama");
   CHECK(type("mistral3", "ministral3") == "ministral3");
   CHECK(type("qwen3_vl", "qwen3_vl_text") == "qwen3");
+  CHECK(type("qwen3_5_moe", "qwen3_5_moe_text") == "qwen3_5_moe");
   CHECK(type("gemma3", nullptr) == "gemma3_text");
 }
 

@@ -23,6 +23,8 @@ void swiglu(WorkerPool& pool, const GatedArgs& args) { gated(pool, args, Gate::k
 
 void geglu_tanh(WorkerPool& pool, const GatedArgs& args) { gated(pool, args, Gate::kGeluTanh); }
 
+void sigmoid_gated(WorkerPool& pool, const GatedArgs& args) { gated(pool, args, Gate::kSigmoid); }
+
 void add(WorkerPool& pool, float* y, const float* x, size_t count) {
   share_rows(pool, count, 1, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) y[i] += x[i];

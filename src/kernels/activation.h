@@ -23,6 +23,9 @@ struct GatedArgs {
 /// out = gate / (1 + exp(-gate)) * up.
 void swiglu(WorkerPool& pool, const GatedArgs& args);
 
+/// out = up / (1 + exp(-gate)).
+void sigmoid_gated(WorkerPool& pool, const GatedArgs& args);
+
 /// out = gelu(gate) * up with the tanh approximation of gelu.
 void geglu_tanh(WorkerPool& pool, const GatedArgs& args);
 

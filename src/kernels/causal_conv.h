@@ -11,11 +11,11 @@ namespace tandem::kernels {
 
 /// With in[t] = gate[t] * x[t]:
 ///
-///   out[t] = out_gate[t] * (bias + sum over j < taps of weight[j] * in[t - taps + 1 + j])
+///   out[t] = out_gate[t] * act(bias + sum over j < taps of weight[j] * in[t - taps + 1 + j])
 ///
-/// where what lies before a row's first token comes from the row's state: its last taps - 1 inputs.
-/// Terms are added in the order of j, so that a token's bits depend on nothing but its row's
-/// tokens.
+/// where act(x) is x, or x / (1 + exp(-x)) with has_silu, and what lies before a row's first token
+/// comes from the row's state: its last taps - 1 inputs. Terms are added in the order of j, so that
+/// a token's bits depend on nothing but its row's tokens.
 struct CausalConvArgs {
   const float* x = nullptr;         // [tokens, channels]
   const float* gate = nullptr;      // as x; null: ones
@@ -27,6 +27,7 @@ struct CausalConvArgs {
   const float* bias = nullptr;    // [channels]; null: zeros
   size_t channels = 0;
   size_t taps = 0;  // at least 1
+  bool has_silu = false;
   std::span<const StateRow> rows = {};
   float* states = nullptr;  // a slot's: [taps - 1, channels], the row's oldest input first
   size_t state_stride = 0;  // floats from slot to slot; 0 means (taps - 1) * channels

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "kernels/causal_conv.h"
+#include "kernels/row_kernels.h"
 
 namespace tandem::kernels {
 
@@ -26,6 +27,7 @@ template <class V, class Load>
     const V input = args.gate == nullptr ? x : load(args.gate + token * args.gate_stride + i) * x;
     sum = V::fma(load(args.weight + j * args.channels + i), input, sum);
   }
+  if (args.has_silu) sum = silu(sum);
   if (args.out_gate == nullptr) return sum;
   return load(args.out_gate + (token - 1) * args.out_gate_stride + i) * sum;
 }

@@ -16,7 +16,7 @@ namespace {
 /// A convolution's weights and the tokens of one request, all of them known.
 struct ConvLayer {
   size_t channels, taps;
-  bool has_gates, has_bias;
+  bool has_gates, has_bias, has_silu;
   std::vector<float> weight, bias;
 
   explicit ConvLayer(TestRandom& random)
@@ -24,6 +24,7 @@ struct ConvLayer {
         taps(random.size(1, 5)),
         has_gates(random.chance(0.7)),
         has_bias(random.chance(0.3)),
+        has_silu(random.chance(0.5)),
         weight(random.normals(taps * channels)),
         bias(random.normals(channels)) {}
 
@@ -62,6 +63,7 @@ struct ConvHistory {
       for (size_t age = 0; age < layer.taps && age <= t; ++age)
         want[at] += static_cast<double>(layer.weight[(layer.taps - 1 - age) * layer.channels + c]) *
                     static_cast<double>(input(layer, at - age * layer.channels));
+      if (layer.has_silu) want[at] /= 1 + std::exp(-want[at]);
       if (layer.has_gates) want[at] *= static_cast<double>(out_gate[at]);
     }
     return want;
@@ -103,6 +105,7 @@ struct ConvStep : StateParts<ConvHistory> {
     args.bias = layer.has_bias ? layer.bias.data() : nullptr;
     args.channels = layer.channels;
     args.taps = layer.taps;
+    args.has_silu = layer.has_silu;
     args.rows = rows;
     args.states = states.data();
     args.state_stride = state_stride;

@@ -129,6 +129,9 @@ void gated_range(const GatedArgs& args, Gate gate, size_t begin, size_t end) {
     float* out = args.out + r * args.out_stride;
     if (gate == Gate::kSilu) {
       map2<V>(g, u, out, args.width, [](V a, V b) { return silu(a) * b; });
+    } else if (gate == Gate::kSigmoid) {
+      map2<V>(g, u, out, args.width,
+              [](V a, V b) { return b / (V::all(1.0f) + vec_exp(V::zero() - a)); });
     } else {
       map2<V>(g, u, out, args.width, [](V a, V b) { return gelu_tanh(a) * b; });
     }

@@ -19,7 +19,7 @@ Error other_experts(uint32_t experts, const std::string& found) {
 
 /// Routers and stacks have one row for each expert, and there are no experts beyond: otherwise a
 /// part of them would be used without a word.
-Status check_experts(const format::Checkpoint& checkpoint, uint32_t experts) {
+Status check_experts(const format::Checkpoint& checkpoint, uint32_t experts, bool may_be_fused) {
   constexpr std::string_view kBlocks[] = {".mlp.", ".block_sparse_moe.", ".feed_forward."};
   constexpr std::string_view kOne = "experts.";
   for (const std::string& name : checkpoint.names()) {
@@ -27,7 +27,14 @@ Status check_experts(const format::Checkpoint& checkpoint, uint32_t experts) {
         kBlocks, [&](std::string_view b) { return name.find(b) != std::string::npos; });
     if (block == std::end(kBlocks)) continue;
     const auto leaf = std::string_view(name).substr(name.find(*block) + block->size());
-    if (leaf.starts_with("gate.") || leaf.starts_with("switch_mlp.")) {
+    const bool is_fused =
+        leaf.starts_with("experts.gate_up_proj") || leaf.starts_with("experts.down_proj");
+    if (is_fused && !may_be_fused)
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("{}: experts in one tensor as transformers keeps them are not read "
+                               "for this family: convert the checkpoint with mlx_lm.convert",
+                               name)};
+    if (is_fused || leaf.starts_with("gate.") || leaf.starts_with("switch_mlp.")) {
       const auto tensor = checkpoint.describe(name);
       if (!tensor) return tensor.error();
       const int64_t rows = tensor->shape.empty() ? 0 : tensor->shape[0];
@@ -35,12 +42,6 @@ Status check_experts(const format::Checkpoint& checkpoint, uint32_t experts) {
         return other_experts(experts, fmt::format("{} is of {}", name, rows));
     } else if (leaf.starts_with(kOne)) {
       const auto number = leaf.substr(kOne.size());
-      if (number.starts_with("gate_up_proj") || number.starts_with("down_proj"))
-        return Error{
-            ErrorCode::kUnsupported,
-            fmt::format("{}: experts in one tensor as transformers keeps them are not read: "
-                        "convert the checkpoint with mlx_lm.convert",
-                        name)};
       uint32_t index = 0;
       const auto end = std::from_chars(number.data(), number.data() + number.size(), index);
       if (end.ec != std::errc() || index >= experts)
@@ -130,13 +131,14 @@ Result<Description> describe(const format::Checkpoint& checkpoint) {
   auto config = arch->decode(checkpoint.config());
   if (!config) return config.error();
   if (config->experts != 0) {
-    const Status agree = check_experts(checkpoint, config->experts);
+    const Status agree = check_experts(checkpoint, config->experts, arch->has_fused_experts);
     if (!agree) return agree.error();
   }
   const nlohmann::json& json = checkpoint.config();
   if (!json.contains("tie_word_embeddings") && !json.contains("tie_embedding"))
     config->has_tied_head = !checkpoint.has("lm_head.weight");
   if (Status vocab = check_vocab(checkpoint, *config); !vocab) return vocab.error();
+  if (arch->settle != nullptr) arch->settle(checkpoint, *config);
   return Description{*arch, *std::move(config)};
 }
 

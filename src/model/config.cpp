@@ -12,8 +12,9 @@ namespace {
 constexpr uint32_t kMostExtraLayers = 64;
 constexpr uint64_t kWidestShared = uint64_t{1} << 24;
 
+/// mrope turns by three positions of an image's places, which are one and the same for text.
 tensor::RopeSpec::Kind rope_kind(const std::string& name) {
-  if (name == "default") return tensor::RopeSpec::Kind::kDefault;
+  if (name == "default" || name == "mrope") return tensor::RopeSpec::Kind::kDefault;
   if (name == "linear") return tensor::RopeSpec::Kind::kLinear;
   if (name == "llama3") return tensor::RopeSpec::Kind::kLlama3;
   if (name == "yarn") return tensor::RopeSpec::Kind::kYarn;

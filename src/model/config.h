@@ -11,6 +11,7 @@
 #include "tensor/activation.h"
 #include "tensor/attention.h"
 #include "tensor/experts.h"
+#include "tensor/gated_delta.h"
 #include "tensor/rope.h"
 #include "topology/placement.h"
 
@@ -33,6 +34,7 @@ struct Config {
   bool has_expert_bias = false;   // of families that may choose experts by biased scores
   std::vector<bool> has_experts;  // of each layer, where the family has them
   uint32_t conv_taps = 0;         // of layers that convolve in place of attention
+  tensor::DeltaShape delta = {};  // of layers that attend by the gated delta rule; or no heads
   uint32_t vocab = 0;
   uint32_t max_positions = 0;
   double rms_eps = 1e-5;
@@ -60,7 +62,10 @@ struct Config {
             .mlp = mlp,
             .vocab = vocab,
             .expert_mlp = expert_mlp,
-            .channels = conv_taps == 0 ? 0 : hidden,
+            .channels = conv_taps == 0         ? 0
+                        : delta.key_heads != 0 ? delta.values()
+                                               : hidden,
+            .channel_unit = delta.key_heads == 0 ? 1 : delta.group() * delta.value_dim,
             .quant_group = quant_group};
   }
 };

@@ -45,6 +45,7 @@ Decoder::Decoder(Description model, const Weights& w, std::vector<topology::Rang
     embedding_.emplace(body / "embed_tokens", config().hidden, part_.vocab);
   else
     (body / "embed_tokens").skip();
+  (w / "mtp").skip();  // predicts further tokens, beside the others
   load_head(w);
   weight_bytes_ = w.bytes();
 }

@@ -232,6 +232,60 @@ TEST_CASE("families: exaone_moe has a rope where it sees a window, or everywhere
   CHECK(refuses(json, "is_moe_layer", {1, 0, 1, 0, 1, 0}));
 }
 
+Json delta(const char* model_type) {
+  Json json = base(model_type);
+  json.update({{"linear_num_key_heads", 2},
+               {"linear_num_value_heads", 6},
+               {"linear_key_head_dim", 16},
+               {"linear_value_head_dim", 32},
+               {"linear_conv_kernel_dim", 4}});
+  return json;
+}
+
+TEST_CASE("families: every fourth layer of qwen3_next attends, or those that its config names") {
+  Json json = delta("qwen3_next");
+  CHECK(decode(json).is_recurrent == std::vector<bool>{true, true, true, false, true, true});
+  json["full_attention_interval"] = 2;
+  const Config c = decode(json);
+  CHECK(c.is_recurrent == std::vector<bool>{true, false, true, false, true, false});
+  CHECK(c.shape().channels == 192);
+  CHECK(c.shape().channel_unit == 96);
+  CHECK(c.conv_taps == 4);
+  json["layer_types"] = std::vector<std::string>(6, "linear_attention");
+  json["layer_types"][0] = "full_attention";
+  CHECK(decode(json).is_recurrent == std::vector<bool>{false, true, true, true, true, true});
+  CHECK(refuses(json, "layer_types", {"full_attention"}));
+  json["layer_types"][1] = "conv";
+  CHECK(refusal(json).find("conv") != std::string::npos);
+}
+
+TEST_CASE("families: heads of linear attention that do not fit are refused") {
+  const Json json = delta("qwen3_5");
+  CHECK(refusal(json).empty());
+  CHECK(refuses(json, "linear_num_value_heads", 5));
+  CHECK(refuses(json, "linear_num_key_heads", 0));
+  CHECK(refuses(json, "linear_value_head_dim", 1 << 29));
+  CHECK(refuses(json, "linear_conv_kernel_dim", 1));
+  CHECK(refuses(json, "attn_output_gate", false));
+}
+
+TEST_CASE("families: qwen3_5 turns a quarter of each head, and its experts are renormalised") {
+  Json json = delta("qwen3_5_moe");
+  CHECK(decode(json).rope->inverse_frequencies.size() == 4);
+  CHECK(decode(json).has_experts == std::vector<bool>(6, false));
+  json["rope_parameters"] = {{"rope_type", "mrope"},
+                             {"rope_theta", 1e7},
+                             {"partial_rotary_factor", 0.5},
+                             {"mrope_section", {2, 1, 1}}};
+  CHECK(decode(json).rope->inverse_frequencies.size() == 8);
+  json.erase("intermediate_size");
+  json.update({{"num_experts", 8}, {"num_experts_per_tok", 2}, {"moe_intermediate_size", 32}});
+  CHECK(refusal(json).find("shared_expert_intermediate_size") != std::string::npos);
+  json["shared_expert_intermediate_size"] = 64;
+  CHECK(decode(json).shared_mlp == 64);
+  CHECK(decode(json).routing.renormalizes);
+}
+
 TEST_CASE("families: mixtral and qwen2_moe say their experts in their own words") {
   Json mixtral = base("mixtral");
   mixtral.update({{"num_local_experts", 8}, {"num_experts_per_tok", 2}});

@@ -23,8 +23,9 @@ struct RandomOptions {
   uint32_t expert_mlp = 64;
   uint32_t dense_layer = 1;    // among those with experts
   bool stacks_experts = true;  // or each has tensors of its own, with the same content
-  uint32_t attends_from = 1;   // of lfm2: this layer attends and every third after it
-  uint32_t taps = 3;           // of lfm2's convolutions
+  uint32_t attends_from = 1;   // of hybrids: this layer attends and every third after it
+  uint32_t taps = 3;           // of hybrids' convolutions
+  uint32_t delta_heads = 2;    // of qwen3_5: key heads, half as many as value heads
   bool has_hf_layout = false;  // of lfm2's convolutions
   uint32_t vocab = 101;
   bool has_tied_head = true;
@@ -57,6 +58,7 @@ class RandomCheckpoint final : public format::Checkpoint {
       config_["layer_types"].back() = "full_attention";
     }
     if (is_lfm2()) set_lfm2();
+    if (is_delta()) set_delta();
     if (has_experts()) {
       config_["num_experts"] = o.experts;
       config_["num_experts_per_tok"] = o.experts_of_token;
@@ -137,6 +139,8 @@ class RandomCheckpoint final : public format::Checkpoint {
   void forget(const char* key) { config_.erase(key); }
 
  private:
+  static constexpr uint32_t kKeyDim = 16, kValueDim = 32;  // of qwen3_5's value heads
+
   void make_tensors() {
     const RandomOptions& o = options_;
     if (is_lfm2()) return make_lfm2();
@@ -149,7 +153,12 @@ class RandomCheckpoint final : public format::Checkpoint {
       const bool qkv_bias = o.has_biases || o.model_type == "qwen2";
       put_floats(p + "input_layernorm.weight", {o.hidden}, 0.1F, 1);
       put_floats(p + "post_attention_layernorm.weight", {o.hidden}, 0.1F, 1);
-      put_matrix(p + "self_attn.q_proj", q, o.hidden, 1.5F, qkv_bias);
+      if (is_delta() && !attends(i)) {
+        put_linear_attention(p + "linear_attn.");
+        put_mlp(p + "mlp.", i);
+        continue;
+      }
+      put_matrix(p + "self_attn.q_proj", is_delta() ? 2 * q : q, o.hidden, 1.5F, qkv_bias);
       put_matrix(p + "self_attn.k_proj", kv, o.hidden, 1.5F, qkv_bias);
       put_matrix(p + "self_attn.v_proj", kv, o.hidden, 1, qkv_bias);
       put_matrix(p + "self_attn.o_proj", o.hidden, q, 1, o.has_biases);
@@ -161,6 +170,34 @@ class RandomCheckpoint final : public format::Checkpoint {
   }
 
   bool is_lfm2() const { return options_.model_type == "lfm2"; }
+
+  bool is_delta() const { return options_.model_type == "qwen3_5"; }
+
+  void set_delta() {
+    config_["linear_num_key_heads"] = options_.delta_heads;
+    config_["linear_num_value_heads"] = 2 * options_.delta_heads;
+    config_["linear_key_head_dim"] = kKeyDim;
+    config_["linear_value_head_dim"] = kValueDim;
+    config_["linear_conv_kernel_dim"] = options_.taps;
+    config_["partial_rotary_factor"] = 0.5;
+    config_["layer_types"] = nlohmann::json::array();
+    for (uint32_t i = 0; i < options_.layers; ++i)
+      config_["layer_types"].push_back(attends(i) ? "full_attention" : "linear_attention");
+  }
+
+  void put_linear_attention(const std::string& p) {
+    const uint32_t hidden = options_.hidden, heads = 2 * options_.delta_heads;
+    const uint32_t values = heads * kValueDim, qkv = 2 * options_.delta_heads * kKeyDim + values;
+    put_matrix(p + "in_proj_qkv", qkv, hidden, 1.5F, false);
+    put_matrix(p + "in_proj_z", values, hidden, 1, false);
+    put_matrix(p + "in_proj_b", heads, hidden, 1, false);
+    put_matrix(p + "in_proj_a", heads, hidden, 1, false);
+    put_matrix(p + "out_proj", hidden, values, 1, false);
+    put_floats(p + "conv1d.weight", {qkv, options_.taps, 1}, 0.7F, 0);
+    put_floats(p + "A_log", {heads}, 0.5F, -1.5F);
+    put_floats(p + "dt_bias", {heads}, 0.1F, 0);
+    put_floats(p + "norm.weight", {kValueDim}, 0.1F, 1);
+  }
 
   bool attends(uint32_t layer) const {
     return layer >= options_.attends_from && (layer - options_.attends_from) % 3 == 0;

@@ -18,6 +18,8 @@ double share_of(std::string_view name, const model::Config& c, const Part& part)
   const auto is_in = [&](std::string_view module) {
     return name.find(module) != std::string_view::npos;
   };
+  if (name.starts_with("mtp.")) return 0;
+  if (is_in(".linear_attn.")) return fraction(part.channels, c.shape().channels);
   if (is_in(".qkv_proj."))
     return fraction(
         {2 * part.kv_heads.begin + part.heads.begin, 2 * part.kv_heads.end + part.heads.end},
@@ -55,15 +57,24 @@ uint64_t bytes_of(const format::Tensor& tensor) {
   return bytes;
 }
 
+/// Of a token in a layer with a state: projections, what the convolution makes of them, and what
+/// is read.
+uint64_t state_columns(const model::Config& c, const Part& part) {
+  const uint64_t channels = part.channels.size();
+  if (c.delta.key_heads == 0) return 4 * channels;
+  const uint64_t values = c.delta.values();
+  return channels * (2 * c.delta.qkv() + 3 * values) / values;
+}
+
 /// Matrices that live at once in a layer, and one row of logits for each row of the largest step.
 uint64_t workspace_of(const model::Config& c, const Part& part, const MemoryAssumptions& a) {
-  const uint64_t attention =
-      uint64_t{c.head_dim} * (2 * part.heads.size() + 2 * part.kv_heads.size());
+  const uint64_t attention =  // a query, perhaps its gate, and what they read
+      uint64_t{c.head_dim} * (3 * part.heads.size() + 2 * part.kv_heads.size());
   // A token's rows of an expert's gate, up and down, and of what it takes in, sorted by expert.
   const uint64_t experts =
       uint64_t{c.experts_of_token} * (3 * part.expert_mlp.size() + 2 * c.hidden);
-  const uint64_t widest = std::max(
-      {attention, uint64_t{3} * part.mlp.size(), experts, uint64_t{4} * part.channels.size()});
+  const uint64_t widest =
+      std::max({attention, uint64_t{3} * part.mlp.size(), experts, state_columns(c, part)});
   return a.step_tokens * a.element_bytes * (uint64_t{4} * c.hidden + widest) +
          uint64_t{plan::kMostRows} * a.logit_copies * sizeof(float) * (part.has_head ? c.vocab : 0);
 }

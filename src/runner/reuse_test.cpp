@@ -42,7 +42,7 @@ class Served {
 
  private:
   static std::unique_ptr<ModelRunner> load(const model::RandomOptions& o) {
-    const bool has_states = o.model_type == "lfm2";
+    const bool has_states = o.model_type != "llama";
     auto runner = ModelRunner::load(std::make_shared<model::RandomCheckpoint>(o),
                                     {.page_tokens = kReusePage,
                                      .pages = 400,
@@ -67,6 +67,10 @@ class Served {
 
 model::RandomOptions hybrid_model() {
   return {.model_type = "lfm2", .layers = 4, .hidden = 96, .mlp = 64, .bits = 4};
+}
+
+model::RandomOptions delta_model() {
+  return {.model_type = "qwen3_5", .layers = 4, .hidden = 96, .mlp = 64, .bits = 4};
 }
 
 model::RandomOptions windowed_model() { return {.layers = 3, .bits = 4, .window = 24}; }
@@ -96,6 +100,7 @@ void check_turns(const model::RandomOptions& o, uint64_t most_again) {
 TEST_CASE(
     "reuse: a hybrid model's turns are what a cold one answers, and one snapshot is computed") {
   check_turns(hybrid_model(), kReuseStep);
+  check_turns(delta_model(), kReuseStep);
 }
 
 TEST_CASE("reuse: a model that sees windows answers as a cold one, though pages were freed") {

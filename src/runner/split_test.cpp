@@ -36,6 +36,10 @@ std::vector<plan::StepPlan> mixed_plans(uint32_t vocab,
   return out;
 }
 
+bool has_states(const RandomOptions& o) {
+  return o.model_type == "lfm2" || o.model_type == "qwen3_5";
+}
+
 void check_equals_one_rank(RanksSetup setup) {
   CAPTURE(setup.model.heads);
   CAPTURE(setup.model.kv_heads);
@@ -43,8 +47,7 @@ void check_equals_one_rank(RanksSetup setup) {
   const uint32_t ranks = setup.ranks;
   CAPTURE(ranks);
   CAPTURE((setup.split == topology::Split::kPipeline));
-  const auto plans =
-      mixed_plans(setup.model.vocab, setup.page_tokens, setup.model.model_type == "lfm2");
+  const auto plans = mixed_plans(setup.model.vocab, setup.page_tokens, has_states(setup.model));
   const RanksOutcome split = run_ranks(setup, plans);
   setup.ranks = 1;
   setup.shares = {};
@@ -141,15 +144,16 @@ TEST_CASE("channels of convolutions cut, or whole in stages, give one rank's log
   check_equals_one_rank({.model = model(kHeads[0], 0), .ranks = 2, .shares = {0, 1}});
 }
 
-TEST_CASE("what is estimated for a rank with experts is about what it loads") {
-  const RandomOptions o{.model_type = "qwen3_moe",
-                        .layers = 3,
-                        .hidden = 128,
-                        .heads = 8,
-                        .expert_mlp = 96,
-                        .has_tied_head = false,
-                        .bits = 4};
-  const auto plans = mixed_plans(o.vocab, 4);
+TEST_CASE("split: key heads of linear attention go to ranks, of which some get none") {
+  const RandomOptions o{
+      .model_type = "qwen3_5", .layers = 4, .hidden = 96, .heads = 6, .delta_heads = 3, .bits = 4};
+  for (uint32_t ranks = 2; ranks <= 4; ++ranks) check_equals_one_rank({.model = o, .ranks = ranks});
+  check_equals_one_rank({.model = o, .ranks = 3, .shares = {5, 0, 1}});
+  check_equals_one_rank({.model = o, .split = topology::Split::kPipeline, .ranks = 3});
+}
+
+void check_estimates(const RandomOptions& o) {
+  const auto plans = mixed_plans(o.vocab, 4, has_states(o));
   for (const auto split : {topology::Split::kTensor, topology::Split::kPipeline}) {
     const auto loaded = run_ranks({.model = o, .split = split, .ranks = 3}, plans).weight_bytes;
     const model::RandomCheckpoint checkpoint(o);
@@ -162,6 +166,24 @@ TEST_CASE("what is estimated for a rank with experts is about what it loads") {
             doctest::Approx(static_cast<double>(loaded[rank])).epsilon(0.03));
     }
   }
+}
+
+TEST_CASE(
+    "what is estimated for a rank with experts, or linear attention, is about what it loads") {
+  check_estimates({.model_type = "qwen3_moe",
+                   .layers = 3,
+                   .hidden = 128,
+                   .heads = 8,
+                   .expert_mlp = 96,
+                   .has_tied_head = false,
+                   .bits = 4});
+  check_estimates({.model_type = "qwen3_5",
+                   .layers = 4,
+                   .hidden = 128,
+                   .heads = 8,
+                   .delta_heads = 4,
+                   .has_tied_head = false,
+                   .bits = 4});
 }
 
 TEST_CASE("a pipeline gives the same logits whatever the length of its steps") {

@@ -9,6 +9,7 @@ namespace tandem::tensor {
 namespace {
 
 array gated_plain(Gate gate, const array& x, const array& up) {
+  if (gate == Gate::kSigmoid) return mx::multiply(mx::sigmoid(x), up);
   if (gate == Gate::kSilu) return mx::multiply(mx::multiply(x, mx::sigmoid(x)), up);
   const auto constant = [&](float value) { return array(value, x.dtype()); };
   const array cube = mx::multiply(mx::multiply(x, x), x);
@@ -46,7 +47,9 @@ array gated(const Context& context, Gate gate, const array& x, const array& up) 
                                                    .width = static_cast<size_t>(inputs[0].shape(1)),
                                                    .gate_stride = row_stride(inputs[0]),
                                                    .up_stride = row_stride(inputs[1])};
-                  const auto run = gate == Gate::kSilu ? kernels::swiglu : kernels::geglu_tanh;
+                  const auto run = gate == Gate::kSilu      ? kernels::swiglu
+                                   : gate == Gate::kSigmoid ? kernels::sigmoid_gated
+                                                            : kernels::geglu_tanh;
                   return [workers, args, run] { run(*workers, args); };
                 });
 }

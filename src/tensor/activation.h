@@ -8,9 +8,10 @@ namespace tandem::tensor {
 enum class Gate : uint8_t {
   kSilu,
   kGeluTanh,  // gelu with the tanh approximation
+  kSigmoid,
 };
 
-/// gate(x) * up, [tokens, width] each.
+/// gate(x) * up, [tokens, width] each, where gate is an activation or the sigmoid.
 array gated(const Context& context, Gate gate, const array& x, const array& up);
 
 /// cap * tanh(x / cap), float32 as x. Requires cap > 0.

@@ -8,8 +8,13 @@
 namespace tandem::tensor {
 namespace {
 
-/// [taps, channels], from [channels, taps] in the checkpoint.
-std::vector<float> load_taps(const Weights& module, uint32_t taps, topology::Range channels) {
+/// Some channels of [channels, taps] in the checkpoint into columns of [taps, width], from `first`
+/// on.
+void put_taps(const Weights& module,
+              uint32_t taps,
+              topology::Range channels,
+              size_t first,
+              std::span<float> to) {
   const format::Tensor stored = module.raw("weight", channels);
   int64_t per_channel = 1;
   for (size_t axis = 1; axis < stored.shape.size(); ++axis) per_channel *= stored.shape[axis];
@@ -17,12 +22,31 @@ std::vector<float> load_taps(const Weights& module, uint32_t taps, topology::Ran
     throw LoadFailure({ErrorCode::kCorrupt, fmt::format("{}: the convolution does not have {} taps",
                                                         module.path(), taps)});
   const kernels::ScalarType type = scalar_type(stored.dtype);
-  std::vector<float> out(size_t{taps} * channels.size());
+  const size_t width = to.size() / taps;
   for (uint32_t c = 0; c < channels.size(); ++c)
     for (uint32_t tap = 0; tap < taps; ++tap)
-      out[size_t{tap} * channels.size() + c] =
+      to[tap * width + first + c] =
           kernels::load_scalar(stored.bytes.data(), type, size_t{c} * taps + tap);
+}
+
+/// [taps, channels] of this rank.
+std::vector<float> load_taps(const Weights& module, const ConvShape& shape) {
+  std::vector<float> out(size_t{shape.taps} * shape.width());
+  size_t at = 0;
+  for (const topology::Range channels : shape.channels) {
+    put_taps(module, shape.taps, channels, at, out);
+    at += channels.size();
+  }
   module.count_bytes(out.size() * sizeof(float));
+  return out;
+}
+
+std::vector<float> load_bias(const Weights& module, const ConvShape& shape) {
+  std::vector<float> out;
+  for (const topology::Range channels : shape.channels) {
+    const auto part = module.vector("bias", channels);
+    out.insert(out.end(), part.begin(), part.end());
+  }
   return out;
 }
 
@@ -52,15 +76,22 @@ struct BoundConv {
 
 }  // namespace
 
-CausalConv::CausalConv(const Weights& module, uint32_t taps, topology::Range channels)
+uint32_t ConvShape::width() const {
+  uint32_t out = 0;
+  for (const topology::Range range : channels) out += range.size();
+  return out;
+}
+
+CausalConv::CausalConv(const Weights& module, const ConvShape& shape)
     : context_(module.context()),
-      taps_(taps),
-      channels_(channels.size()),
-      weight_(std::make_shared<const std::vector<float>>(load_taps(module, taps, channels))) {
+      taps_(shape.taps),
+      channels_(shape.width()),
+      has_silu_(shape.has_silu),
+      weight_(std::make_shared<const std::vector<float>>(load_taps(module, shape))) {
   if (module.has("bias"))
-    bias_ = std::make_shared<const std::vector<float>>(module.vector("bias", channels));
+    bias_ = std::make_shared<const std::vector<float>>(load_bias(module, shape));
   if (context_.is_fast()) return;
-  for (uint32_t tap = 0; tap < taps; ++tap)
+  for (uint32_t tap = 0; tap < taps_; ++tap)
     plain_taps_.push_back(
         on_device(weight_->data() + size_t{tap} * channels_, channels_, context_.dtype));
   if (bias_) plain_bias_ = on_device(bias_->data(), channels_, context_.dtype);
@@ -83,7 +114,8 @@ array CausalConv::convolved(const array& inputs, int tokens) const {
   for (int tap = 1; tap < static_cast<int>(taps_); ++tap)
     sum = mx::add(sum, mx::multiply(token_rows(inputs, tap, tap + tokens),
                                     plain_taps_[static_cast<size_t>(tap)]));
-  return plain_bias_ ? mx::add(sum, *plain_bias_) : sum;
+  if (plain_bias_) sum = mx::add(sum, *plain_bias_);
+  return has_silu_ ? mx::multiply(sum, mx::sigmoid(sum)) : sum;
 }
 
 array CausalConv::run_plain(StatePool& pool,
@@ -91,7 +123,7 @@ array CausalConv::run_plain(StatePool& pool,
                             const GatedChannels& in,
                             const Step& step) const {
   const int kept = static_cast<int>(taps_) - 1, channels = static_cast<int>(channels_);
-  const array all = mx::multiply(in.gate, in.x);
+  const array all = in.gate ? mx::multiply(*in.gate, in.x) : in.x;
   const array before = mx::astype(load_states(pool, part, step), all.dtype());
   std::vector<array> out, saved;
   int at = 0, index = 0;
@@ -108,26 +140,35 @@ array CausalConv::run_plain(StatePool& pool,
     ++index;
   }
   if (!saved.empty()) store_states(pool, part, mx::concatenate(saved, 0), step);
-  return mx::multiply(in.out_gate, out.size() == 1 ? out[0] : mx::concatenate(out, 0));
+  const array joined = out.size() == 1 ? out[0] : mx::concatenate(out, 0);
+  return in.out_gate ? mx::multiply(*in.out_gate, joined) : joined;
 }
 
 array CausalConv::run_fast(StatePool& pool,
                            StatePart part,
                            const GatedChannels& channels,
                            const Step& step) const {
-  const auto bind = [&step, taps = taps_, weight = weight_, bias = bias_,
+  std::vector<array> inputs = {channels.x};
+  if (channels.gate) inputs.push_back(*channels.gate);
+  if (channels.out_gate) inputs.push_back(*channels.out_gate);
+  const auto bind = [&step, has_gate = channels.gate.has_value(),
+                     has_out_gate = channels.out_gate.has_value(), taps = taps_,
+                     has_silu = has_silu_, weight = weight_, bias = bias_,
                      workers = context_.workers](const std::vector<array>& in, float* out,
                                                  BoundStates states) -> CpuCall {
+    const array& gate = in[1];  // where there is one
+    const array& out_gate = in[has_gate ? 2 : 1];
     return BoundConv{.args = {.x = in[0].data<float>(),
-                              .gate = in[1].data<float>(),
-                              .out_gate = in[2].data<float>(),
+                              .gate = has_gate ? gate.data<float>() : nullptr,
+                              .out_gate = has_out_gate ? out_gate.data<float>() : nullptr,
                               .x_stride = row_stride(in[0]),
-                              .gate_stride = row_stride(in[1]),
-                              .out_gate_stride = row_stride(in[2]),
+                              .gate_stride = has_gate ? row_stride(gate) : 0,
+                              .out_gate_stride = has_out_gate ? row_stride(out_gate) : 0,
                               .weight = weight->data(),
                               .bias = bias ? bias->data() : nullptr,
                               .channels = static_cast<size_t>(in[0].shape(1)),
                               .taps = taps,
+                              .has_silu = has_silu,
                               .states = states.first,
                               .state_stride = states.stride,
                               .out = out},
@@ -136,8 +177,7 @@ array CausalConv::run_fast(StatePool& pool,
                      .weight = weight,
                      .bias = bias};
   };
-  return state_op("CausalConv", channels.x.shape(), pool, part,
-                  {channels.x, channels.gate, channels.out_gate}, bind);
+  return state_op("CausalConv", channels.x.shape(), pool, part, std::move(inputs), bind);
 }
 
 }  // namespace tandem::tensor

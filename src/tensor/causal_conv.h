@@ -9,20 +9,28 @@
 
 namespace tandem::tensor {
 
-/// What is convolved, and what multiplies it before and after: [tokens, channels] each.
+/// What is convolved, and perhaps what multiplies it before and after: [tokens, channels] each.
 struct GatedChannels {
   array x;
-  array gate;
-  array out_gate;
+  std::optional<array> gate = {};
+  std::optional<array> out_gate = {};
 };
 
-/// out_gate * conv(gate * x) of some of a model's channels. A row's state is its last taps - 1
-/// products of gate and x, the oldest first: [taps - 1, channels].
+struct ConvShape {
+  uint32_t taps = 0;
+  std::vector<topology::Range> channels;  // of all that the checkpoint has: this rank's
+  bool has_silu = false;
+
+  uint32_t width() const;
+};
+
+/// out_gate * act(conv(gate * x)) of some of a model's channels, where act is silu or nothing. A
+/// row's state is its last taps - 1 products of gate and x, the oldest first: [taps - 1, channels].
 class CausalConv {
  public:
   /// `module` holds weight [all channels, taps], where some layouts have an axis of 1 more, and a
   /// bias when it has one. Throws LoadFailure (missing, of other sizes).
-  CausalConv(const Weights& module, uint32_t taps, topology::Range channels);
+  CausalConv(const Weights& module, const ConvShape& shape);
 
   /// Floats of a row's state.
   uint32_t state_floats() const { return (taps_ - 1) * channels_; }
@@ -42,6 +50,7 @@ class CausalConv {
   Context context_;
   uint32_t taps_;
   uint32_t channels_;
+  bool has_silu_;
   std::shared_ptr<const std::vector<float>> weight_;  // [taps, channels]; shared: with nodes
   std::shared_ptr<const std::vector<float>> bias_;    // null: none; shared: with nodes
   std::vector<array> plain_taps_;                     // [1, channels] each

@@ -59,14 +59,14 @@ std::vector<float> floats(const array& x) {
 }
 
 /// Output and the states of slots 0 to 3 after two steps, the second of which goes on.
-std::vector<float> run_conv(Path path, topology::Range channels) {
+std::vector<float> run_conv(Path path, const ConvShape& shape, bool has_gates) {
   use_device(mx::Device::cpu);
   Context context;
   context.path = path;
   if (context.is_fast()) context.workers = std::make_shared<kernels::WorkerPool>(1);
   const Weights w(std::make_shared<ConvCheckpoint>(), context, {}, {});
-  const CausalConv conv(w / "conv", 3, channels);
-  const int width = static_cast<int>(channels.size());
+  const CausalConv conv(w / "conv", shape);
+  const int width = static_cast<int>(shape.width());
   const StatePart part = {.offset = 2, .floats = conv.state_floats()};
   StatePool pool = make_state_pool(4, part.floats + 5);
   std::mt19937 random(2);
@@ -74,12 +74,14 @@ std::vector<float> run_conv(Path path, topology::Range channels) {
   const auto run = [&](std::vector<StepRow> rows) {
     const Step step(std::move(rows), 4);
     const auto input = [&] {
-      std::vector<float> values(step.tokens() * channels.size());
+      std::vector<float> values(step.tokens() * shape.width());
       for (float& x : values) x = std::normal_distribution<float>()(random);
       return from_host(values, {static_cast<int>(step.tokens()), width});
     };
-    const array x = input(), gate = input(), out_gate = input();
-    const array y = conv(pool, part, {.x = x, .gate = gate, .out_gate = out_gate}, step);
+    GatedChannels in{.x = input()};
+    if (has_gates) in.gate = input();
+    if (has_gates) in.out_gate = input();
+    const array y = conv(pool, part, in, step);
     if (context.is_fast()) {
       run_graph(y);
       run_graph(pool.order);
@@ -102,23 +104,32 @@ std::vector<float> run_conv(Path path, topology::Range channels) {
 }
 
 TEST_CASE("causal conv: both paths agree on outputs and states, of all channels and of some") {
-  for (const topology::Range channels : {topology::Range{0, 6}, topology::Range{2, 5}}) {
-    const auto fast = run_conv(Path::kFast, channels), plain = run_conv(Path::kPlain, channels);
+  using Ranges = std::vector<topology::Range>;
+  for (const Ranges& channels : {Ranges{{0, 6}}, Ranges{{2, 5}}, Ranges{{0, 1}, {3, 6}}}) {
+    const bool has_gates = channels.size() == 1;
+    const ConvShape shape = {.taps = 3, .channels = channels, .has_silu = !has_gates};
+    const auto fast = run_conv(Path::kFast, shape, has_gates);
+    const auto plain = run_conv(Path::kPlain, shape, has_gates);
     REQUIRE(fast.size() == plain.size());
     for (size_t i = 0; i < fast.size(); ++i)
       CHECK(fast[i] == doctest::Approx(plain[i]).epsilon(1e-5));
   }
 }
 
+TEST_CASE("causal conv: some channels are computed as among all") {
+  const ConvShape all = {.taps = 3, .channels = {{0, 6}}};
+  const ConvShape parts = {.taps = 3, .channels = {{0, 2}, {2, 6}}};
+  CHECK(run_conv(Path::kFast, all, false) == run_conv(Path::kFast, parts, false));
+}
+
 TEST_CASE("causal conv: a weight of other taps, and columns of other channels, are refused") {
   const Weights w(std::make_shared<ConvCheckpoint>(), Context{}, {}, {});
-  CHECK_THROWS_AS(CausalConv(w / "conv", 4, {0, 6}), LoadFailure);
-  const CausalConv conv(w / "conv", 3, {0, 6});
+  CHECK_THROWS_AS(CausalConv(w / "conv", {.taps = 4, .channels = {{0, 6}}}), LoadFailure);
+  const CausalConv conv(w / "conv", {.taps = 3, .channels = {{0, 6}}});
   StatePool pool = make_state_pool(2, conv.state_floats());
   const Step step({{.tokens = {1}, .pages = {0}}}, 4);
   const array x = mx::zeros({1, 5});
-  CHECK_THROWS_AS(conv(pool, {.floats = 12}, {.x = x, .gate = x, .out_gate = x}, step),
-                  std::invalid_argument);
+  CHECK_THROWS_AS(conv(pool, {.floats = 12}, {.x = x}, step), std::invalid_argument);
 }
 
 }  // namespace

@@ -2,8 +2,25 @@
 
 namespace tandem::tensor {
 
+namespace {
+
+const char* fused_name(std::string_view name) {
+  return name == "down_proj" ? "down_proj" : "gate_up_proj";
+}
+
+/// Expert [1, ...] of several without its first axis.
+format::Tensor alone(format::Tensor one, const std::string& name) {
+  if (one.shape.size() != 3)
+    throw LoadFailure({ErrorCode::kCorrupt, fmt::format("{} should have three axes", name)});
+  one.shape.erase(one.shape.begin());
+  return one;
+}
+
+}  // namespace
+
 Weights ExpertWeights::at(uint32_t index) const {
   if (is_stacked_) return module_ / "switch_mlp" / name_;
+  if (is_fused_) return module_ / "experts" / fused_name(name_);
   const Weights one = module_ / "experts" / index;
   const std::string_view name = name_;
   const char* short_name = name == "gate_proj" ? "w1" : name == "up_proj" ? "w3" : "w2";
@@ -12,12 +29,25 @@ Weights ExpertWeights::at(uint32_t index) const {
 
 format::Tensor ExpertWeights::load(const char* leaf, uint32_t index) const {
   const Weights from = at(index);
+  if (is_fused_ && !is_stacked_) return load_fused(index);
   if (!is_stacked_) return from.raw(leaf);
-  format::Tensor one = from.raw(leaf, topology::Range{index, index + 1});
-  if (one.shape.size() != 3)
+  return alone(from.raw(leaf, topology::Range{index, index + 1}),
+               fmt::format("{}.{}", from.path(), leaf));
+}
+
+format::Tensor ExpertWeights::load_fused(uint32_t index) const {
+  const std::string_view name = name_;
+  const Weights experts = module_ / "experts";
+  format::Tensor one =
+      alone(experts.raw(fused_name(name), topology::Range{index, index + 1}), at(index).path());
+  if (name == "down_proj") return one;
+  if (one.shape[0] != 2 * int64_t{outputs_})
     throw LoadFailure(
-        {ErrorCode::kCorrupt, fmt::format("{}.{} should have three axes", from.path(), leaf)});
-  one.shape.erase(one.shape.begin());
+        {ErrorCode::kCorrupt, fmt::format("{}: gate and up of an expert are {} rows, not twice {}",
+                                          at(index).path(), one.shape[0], outputs_)});
+  const size_t half = one.bytes.size() / 2;
+  one.bytes = one.bytes.subspan(name == "up_proj" ? half : 0, half);
+  one.shape[0] = outputs_;
   return one;
 }
 

@@ -7,7 +7,8 @@ namespace tandem::tensor {
 
 /// One projection of all experts: [experts, outputs, inputs] at module.switch_mlp.<name>, or
 /// [outputs, inputs] at module.experts.N.<name>, or at .w1, .w3 and .w2 there (mixtral, minimax)
-/// for gate_proj, up_proj and down_proj.
+/// for gate_proj, up_proj and down_proj; or rows of module.experts.gate_up_proj [experts, 2 *
+/// outputs, inputs], gate's above up's, and module.experts.down_proj (transformers).
 class ExpertWeights {
  public:
   ExpertWeights(const Weights& module, const char* name, uint32_t outputs, uint32_t inputs)
@@ -15,7 +16,8 @@ class ExpertWeights {
         name_(name),
         outputs_(outputs),
         inputs_(inputs),
-        is_stacked_((module / "switch_mlp" / name).has("weight")) {}
+        is_stacked_((module / "switch_mlp" / name).has("weight")),
+        is_fused_((module / "experts").has("gate_up_proj")) {}
 
   /// Where expert `index` lies.
   Weights at(uint32_t index) const;
@@ -24,12 +26,14 @@ class ExpertWeights {
 
  private:
   format::Tensor load(const char* leaf, uint32_t index) const;
+  format::Tensor load_fused(uint32_t index) const;
 
   Weights module_;
   const char* name_;
   uint32_t outputs_;
   uint32_t inputs_;
   bool is_stacked_;
+  bool is_fused_;
 };
 
 /// Throws LoadFailure unless both have one format; names `where`.

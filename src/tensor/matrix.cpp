@@ -51,7 +51,40 @@ void check_cut(const Weights& module, Range columns, int group) {
                                           module.path(), columns.begin, columns.end, group)});
 }
 
+/// Zeros where the checkpoint has none.
+std::vector<float> bias_of(const MatrixSource& s) {
+  if (!s.module.has("bias")) return std::vector<float>(s.outputs());
+  std::vector<float> out;
+  for (const Range rows : s.runs()) {
+    const auto part = s.module.vector("bias", rows);
+    out.insert(out.end(), part.begin(), part.end());
+  }
+  return out;
+}
+
+/// Stored columns [begin, end) of matrices that lie one below the other.
+array stacked(const std::vector<format::Tensor>& runs, size_t begin, size_t end) {
+  std::vector<array> out;
+  for (const format::Tensor& run : runs) out.push_back(copy_columns(run, begin, end));
+  if (out.size() == 1) return out[0];
+  array all = mx::concatenate(out, 0);
+  mx::eval(all);
+  return all;
+}
+
 }  // namespace
+
+std::vector<Range> MatrixSource::runs() const {
+  std::vector<Range> out = {rows};
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+
+uint32_t MatrixSource::outputs() const {
+  uint32_t out = 0;
+  for (const Range run : runs()) out += run.size();
+  return out;
+}
 
 Matrix::Matrix(const std::vector<MatrixSource>& sources,
                uint32_t inputs,
@@ -59,7 +92,7 @@ Matrix::Matrix(const std::vector<MatrixSource>& sources,
                bool with_bias)
     : context_(sources.front().module.context()), columns_(columns.size()) {
   for (const MatrixSource& s : sources) {
-    widths_.push_back(s.rows.size());
+    widths_.push_back(s.outputs());
     const auto quantization = s.module.quantization();
     check_width(s.module, s.module.raw("weight", Range{s.rows.begin, s.rows.begin}), inputs,
                 quantization ? quantization->bits : 0);
@@ -72,39 +105,43 @@ Matrix::Matrix(const std::vector<MatrixSource>& sources,
   if (!context_.is_fast() || !any_bias) return;
   auto bias = std::make_shared<std::vector<float>>();
   for (const MatrixSource& s : sources) {
-    const auto part =
-        s.module.has("bias") ? s.module.vector("bias", s.rows) : std::vector<float>(s.rows.size());
+    const auto part = bias_of(s);
     bias->insert(bias->end(), part.begin(), part.end());
   }
   bias_ = std::move(bias);
 }
 
 void Matrix::load_plain(const MatrixSource& s, Range columns, bool with_bias) {
-  const MappedMatrix mapped = map(s.module, s.rows);
-  require_finite(mapped, {0, s.rows.size()}, columns);
-  const auto& quantization = mapped.quantization;
+  std::vector<format::Tensor> weights, scales, biases;
+  for (const Range rows : s.runs()) {
+    const MappedMatrix mapped = map(s.module, rows);
+    require_finite(mapped, {0, rows.size()}, columns);
+    weights.push_back(mapped.weight);
+    scales.push_back(mapped.scales);
+    biases.push_back(mapped.biases);
+  }
+  const auto quantization = s.module.quantization();
   const auto stored = [&](size_t column) {
     return quantization ? column * static_cast<size_t>(quantization->bits) / 32 : column;
   };
-  Plain out{.weight = copy_columns(mapped.weight, stored(columns.begin), stored(columns.end))};
+  Plain out{.weight = stacked(weights, stored(columns.begin), stored(columns.end))};
   if (quantization) {
     out.bits = quantization->bits;
     out.group = quantization->group_size;
     const auto group = static_cast<size_t>(out.group);
-    const auto load = [&](const format::Tensor& numbers) {
-      const auto part = copy_columns(numbers, columns.begin / group, columns.end / group);
+    const auto load = [&](const std::vector<format::Tensor>& numbers) {
+      const auto part = stacked(numbers, columns.begin / group, columns.end / group);
       return as_type(part, context_.dtype);
     };
-    out.scales = load(mapped.scales);
-    out.biases = load(mapped.biases);
+    out.scales = load(scales);
+    out.biases = load(biases);
     s.module.count_bytes(out.scales->nbytes() * 2);
   } else {
     out.weight = as_type(out.weight, context_.dtype);
   }
   s.module.count_bytes(out.weight.nbytes());
   if (with_bias && s.module.has("bias")) {
-    const auto bias = s.module.vector("bias", s.rows);
-    out.bias = as_type(from_host(bias), context_.dtype);
+    out.bias = as_type(from_host(bias_of(s)), context_.dtype);
   }
   plain_.push_back(std::move(out));
 }

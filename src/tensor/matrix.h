@@ -14,19 +14,23 @@ namespace tandem::tensor {
 struct MatrixSource {
   Weights module;        // holds weight, and scales and biases when quantized; bias when it has one
   topology::Range rows;  // of the whole matrix
+  std::vector<topology::Range> more = {};  // rows below them
+
+  std::vector<topology::Range> runs() const;
+  uint32_t outputs() const;
 };
 
 /// One or more matrices with the same inputs, multiplied together.
 class Matrix {
  public:
-  /// Loads rows of each source and columns `columns` of them all; a bias only with `with_bias`.
+  /// Loads the rows of each source and columns `columns` of them all; a bias only with `with_bias`.
   /// Throws LoadFailure (missing, not of `inputs` columns, cut inside a quantization group).
   Matrix(const std::vector<MatrixSource>& sources,
          uint32_t inputs,
          topology::Range columns,
          bool with_bias);
 
-  /// [tokens, columns] → one [tokens, rows of the source] for each source, plus its bias.
+  /// [tokens, columns] → one [tokens, outputs of the source] for each source, plus its bias.
   std::vector<array> multiply(const array& x) const;
 
   /// Rows `ids` as [ids, columns], the first source beginning with row `first`; others' rows are

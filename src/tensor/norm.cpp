@@ -47,6 +47,12 @@ array RmsNorm::run_fast(const array& x) const {
                                        .eps = eps,
                                        .out = outputs[0].data<float>(),
                                        .out_stride = total};
+    if (args.x_stride == total) {  // heads lie one after the other
+      kernels::RmsNormArgs all = args;
+      all.rows = in.size() / args.width;
+      all.x_stride = all.out_stride = args.width;
+      return [workers, weight, all] { kernels::rms_norm(*workers, all); };
+    }
     // One call a head: rows of one head lie a stride apart.
     return [workers, weight, args, heads = total / weight->size()] {
       for (size_t head = 0; head < heads; ++head) {

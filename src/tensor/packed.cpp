@@ -34,14 +34,19 @@ void gather_own(kernels::WorkerPool& workers,
 
 void Matrix::load_packed(const std::vector<MatrixSource>& sources, Range columns) {
   std::vector<MappedMatrix> mapped;
-  for (const MatrixSource& s : sources) mapped.push_back(map(s.module, s.rows));
+  std::vector<const MatrixSource*> source_of;
+  for (const MatrixSource& s : sources)
+    for (const Range rows : s.runs()) {
+      mapped.push_back(map(s.module, rows));
+      source_of.push_back(&s);
+    }
   size_t at = 0;
   for (size_t begin = 0; begin < mapped.size();) {
     size_t end = begin + 1;
     while (end < mapped.size() && mapped[end].is_like(mapped[begin])) ++end;
     const std::span group(mapped.data() + begin, end - begin);
     auto packed =
-        packed_or_throw(sources[begin].module, pack(group, {}, {columns.begin, columns.end}));
+        packed_or_throw(source_of[begin]->module, pack(group, {}, {columns.begin, columns.end}));
     const size_t outputs = packed.outputs();
     packed_.push_back({std::make_shared<const kernels::PackedMatrix>(std::move(packed)), at});
     at += outputs;

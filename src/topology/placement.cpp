@@ -64,7 +64,8 @@ std::vector<Part> place_tensor(const ModelShape& shape, const std::vector<double
   const auto heads = cut(shape.heads, head_unit, shares);
   const auto mlp = cut(shape.mlp, group, shares);
   const auto expert_mlp = cut(shape.expert_mlp, group, shares);
-  const auto channels = cut(shape.channels, group, shares);
+  const uint32_t channel_unit = std::lcm(std::max(shape.channel_unit, 1U), group);
+  const auto channels = cut(shape.channels, channel_unit, shares);
   const auto vocab = cut(shape.vocab, 1, shares);
   std::vector<Part> out;
   for (uint32_t r = 0; r < shares.size(); ++r)

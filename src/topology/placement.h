@@ -28,8 +28,9 @@ struct ModelShape {
   uint32_t head_dim = 0;
   uint32_t mlp = 0;  // width of the MLP's inside
   uint32_t vocab = 0;
-  uint32_t expert_mlp = 0;   // width of an expert's inside; 0: there are none
-  uint32_t channels = 0;     // of convolutions, each of which goes its own way; 0: there are none
+  uint32_t expert_mlp = 0;    // width of an expert's inside; 0: there are none
+  uint32_t channels = 0;      // columns inside layers with a state; 0: there are none
+  uint32_t channel_unit = 1;  // of them that no cut parts: a head, where such layers have heads
   uint32_t quant_group = 1;  // inputs that share a scale: no cut falls inside; 1 when not quantized
 };
 
@@ -48,7 +49,7 @@ struct Part {
   Range kv_heads;         // those that the query heads attend to; neighbours may hold the same one
   Range mlp;              // columns of the MLP's inside
   Range expert_mlp = {};  // columns of the inside of each expert
-  Range channels = {};    // of convolutions
+  Range channels = {};    // columns inside layers with a state
   Range vocab;            // rows of the embedding and of the head
   bool has_embedding = true;
   bool has_head = true;
@@ -58,9 +59,9 @@ struct Part {
 
 /// Cuts a model over ranks, in proportion to `shares` (one non-negative number a rank; empty: equal
 /// ones). Tensor: query heads, columns of the MLP and of each expert, channels and vocabulary each
-/// cover the whole in rank order, cut at multiples of the quantization group. Pipeline: each rank
-/// gets at least one layer. Errors: kInvalid (no ranks, shares that do not fit, heads no multiple
-/// of KV heads, fewer layers than stages).
+/// cover the whole in rank order, cut at multiples of the quantization group and at heads.
+/// Pipeline: each rank gets at least one layer. Errors: kInvalid (no ranks, shares that do not fit,
+/// heads no multiple of KV heads, fewer layers than stages).
 Result<std::vector<Part>> place(const ModelShape& shape,
                                 Split split,
                                 uint32_t ranks,

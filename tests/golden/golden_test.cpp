@@ -126,6 +126,19 @@ TEST_CASE("full: the whole prompt in one step, then greedy decoding") {
       });
 }
 
+TEST_CASE("upstream: a checkpoint as it was released gives the logits of the one made from it") {
+  for (const char* model : kUpstream)
+    for (const tensor::Path path : {tensor::Path::kPlain, tensor::Path::kFast}) {
+      CAPTURE(model);
+      CAPTURE((path == tensor::Path::kFast));
+      const Golden golden(std::string(model) + "-f32");
+      Session session(std::string(model) + "-upstream", path);
+      const Tokens tokens = golden.tokens("tokens");
+      check_near(in_pieces(session, tokens, {static_cast<int32_t>(tokens.size())}),
+                 golden.logits("full.logits"), tolerance_of("f32"));
+    }
+}
+
 TEST_CASE("chunk: uneven chunks, then single tokens") {
   for_each_checkpoint(
       [](const Golden& golden, const std::string& name, tensor::Path path, float tolerance) {

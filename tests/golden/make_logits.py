@@ -76,7 +76,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, required=True)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    for folder in sorted(f for f in arguments.weights.iterdir() if f.is_dir()):
+    for folder in sorted(f for f in arguments.weights.iterdir() if f.is_dir() and not f.name.endswith("-upstream")):
         model, _ = load_model(folder)
         write_safetensors(arguments.out / f"{folder.name}.safetensors", golden(model).items())
 

@@ -19,6 +19,7 @@ import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
 SEED, HIDDEN, VOCAB = 1, 128, 320
+UPSTREAM = ("qwen3_5", "qwen3_5_moe", "qwen3_next")  # also as they were released, with the logits of f32
 VARIANTS = {"f32": None, "g64": 64, "g32": 32}  # 4-bit group sizes
 PLAIN_ROUTERS = ("exaone_moe", "glm4_moe")  # never quantized
 SCORE_BIASES = {
@@ -52,6 +53,16 @@ def architectures():
         block_ffn_dim_multiplier=1.0,
         tie_embedding=True,
     )
+
+    def delta(key_heads, value_heads, key_dim, value_dim):
+        return dict(
+            linear_num_key_heads=key_heads,
+            linear_num_value_heads=value_heads,
+            linear_key_head_dim=key_dim,
+            linear_value_head_dim=value_dim,
+            linear_conv_kernel_dim=4,
+        )
+
     sliding = ["sliding_attention"] * 3 + ["full_attention"]
     families = {
         "llama": dict(
@@ -276,6 +287,24 @@ def architectures():
             decoder_sparse_step=1,
             mlp_only_layers=[1],
         ),
+        "qwen3_next": dict(
+            base,
+            **gqa,
+            **delta(4, 8, 32, 16),
+            model_type="qwen3_next",
+            num_hidden_layers=4,
+            full_attention_interval=2,
+            rope_theta=1e6,
+            partial_rotary_factor=0.25,
+            tie_word_embeddings=False,
+            num_experts=8,
+            num_experts_per_tok=3,
+            moe_intermediate_size=64,
+            shared_expert_intermediate_size=128,
+            norm_topk_prob=True,
+            decoder_sparse_step=1,
+            mlp_only_layers=[2],
+        ),
         "lfm2": dict(
             lfm2,
             num_hidden_layers=4,
@@ -309,6 +338,38 @@ def architectures():
             full_attn_idxs=[0, 2],
         ),
     }
+    qwen3_5 = dict(
+        base,
+        **gqa,
+        num_hidden_layers=3,
+        full_attention_interval=3,
+        layer_types=["linear_attention", "linear_attention", "full_attention"],
+        attn_output_gate=True,
+        rope_parameters=dict(
+            rope_type="default",
+            rope_theta=1e6,
+            partial_rotary_factor=0.25,
+            mrope_section=[2, 1, 1],
+            mrope_interleaved=True,
+        ),
+    )
+    families["qwen3_5"] = dict(
+        model_type="qwen3_5",
+        text_config=dict(qwen3_5, **delta(2, 6, 16, 32), model_type="qwen3_5_text", tie_word_embeddings=True),
+    )
+    families["qwen3_5_moe"] = dict(
+        model_type="qwen3_5_moe",
+        text_config=dict(
+            qwen3_5,
+            **delta(4, 4, 32, 32),
+            model_type="qwen3_5_moe_text",
+            tie_word_embeddings=False,
+            num_experts=6,
+            num_experts_per_tok=2,
+            moe_intermediate_size=64,
+            shared_expert_intermediate_size=64,
+        ),
+    )
     # A model that sees: the text model of another config, under other names, beside what is left out.
     families["gemma3"] = dict(
         model_type="gemma3", vocab_size=VOCAB, text_config=families["gemma3_text"], vision_config=dict(hidden_size=8)
@@ -333,18 +394,25 @@ def experts_of(config, layer):
     return None
 
 
+def is_delta(config):
+    return config["model_type"].startswith(("qwen3_next", "qwen3_5"))
+
+
 def quantization(config, group):
     """As mlx-lm writes it: routers have 8 bits, or stay as they are where they are no linear layers."""
     layers = range(config["num_hidden_layers"])
     if config["model_type"] in PLAIN_ROUTERS:
         return dict(group_size=group, bits=4)
-    routers = [f"model.layers.{i}.{experts_of(config, i)[0]}.gate" for i in layers if experts_of(config, i)]
+    blocks = [f"model.layers.{i}.{experts_of(config, i)[0]}" for i in layers if experts_of(config, i)]
+    routers = [f"{block}.gate" for block in blocks]
+    if is_delta(config):
+        routers += [f"{block}.shared_expert_gate" for block in blocks]
     return dict(group_size=group, bits=4) | {router: dict(group_size=64, bits=8) for router in routers}
 
 
 def shared_expert(config):
     """The linear layers of the expert that every token takes."""
-    if config["model_type"] == "qwen2_moe":
+    if config["model_type"] == "qwen2_moe" or is_delta(config):
         name, width = "mlp.shared_expert", config["shared_expert_intermediate_size"]
         extra = [("mlp.shared_expert_gate", 1, HIDDEN, False)]
     elif config["model_type"] in PLAIN_ROUTERS:
@@ -396,6 +464,29 @@ def lfm2_shapes(config):
     return out
 
 
+def delta_shapes(config):
+    """Of a layer that attends by the gated delta rule."""
+    key_heads, value_heads = config["linear_num_key_heads"], config["linear_num_value_heads"]
+    keys, value_dim = key_heads * config["linear_key_head_dim"], config["linear_value_head_dim"]
+    values = value_heads * value_dim
+    if config["model_type"] == "qwen3_next":
+        projections = {"qkvz": 2 * (keys + values), "ba": 2 * value_heads}
+    else:
+        projections = {"qkv": 2 * keys + values, "z": values, "b": value_heads, "a": value_heads}
+    out = {f"in_proj_{name}.weight": (rows, HIDDEN) for name, rows in projections.items()}
+    return out | {
+        "conv1d.weight": (2 * keys + values, config["linear_conv_kernel_dim"], 1),
+        "A_log": (value_heads,),
+        "dt_bias": (value_heads,),
+        "norm.weight": (value_dim,),
+        "out_proj.weight": (HIDDEN, values),
+    }
+
+
+def attends(config, layer):
+    return not is_delta(config) or (layer + 1) % config["full_attention_interval"] == 0
+
+
 def shapes(config):
     """Tensor name → shape, as mlx-lm names them."""
     if config["model_type"] in ("lfm2", "lfm2_moe"):
@@ -412,13 +503,16 @@ def shapes(config):
     for i in range(config["num_hidden_layers"]):
         p = f"model.layers.{i}."
         linear = [
-            ("self_attn.q_proj", q, HIDDEN, qkv_bias),
+            ("self_attn.q_proj", 2 * q if is_delta(config) else q, HIDDEN, qkv_bias),
             ("self_attn.k_proj", kv, HIDDEN, qkv_bias),
             ("self_attn.v_proj", kv, HIDDEN, qkv_bias),
             ("self_attn.o_proj", HIDDEN, q, out_bias),
         ]
         if kind == "phi3":
             linear = [("self_attn.qkv_proj", q + 2 * kv, HIDDEN, False), linear[3]]
+        if not attends(config, i):
+            linear = []
+            out |= {f"{p}linear_attn.{name}": shape for name, shape in delta_shapes(config).items()}
         moe = experts_of(config, i)
         if moe:
             block, experts, width = moe
@@ -447,14 +541,17 @@ def shapes(config):
             out[f"{p}{norm}.weight"] = (HIDDEN,)
         if kind == "minimax":
             out[f"{p}self_attn.q_norm.weight"], out[f"{p}self_attn.k_norm.weight"] = (q,), (kv,)
-        if kind in ("qwen3", "qwen3_moe", "gemma3_text", "glm4_moe", "exaone_moe"):
+        has_qk_norm = kind in ("qwen3", "qwen3_moe", "gemma3_text", "glm4_moe", "exaone_moe")
+        if has_qk_norm or (is_delta(config) and attends(config, i)):
             out[f"{p}self_attn.q_norm.weight"] = out[f"{p}self_attn.k_norm.weight"] = (head_dim,)
     return out
 
 
 def draw(name, shape):
     generator = np.random.Generator(np.random.PCG64([SEED, zlib.crc32(name.encode())]))
-    if name.endswith("bias"):
+    if name.endswith("A_log"):
+        mean, deviation = -1.5, 0.5
+    elif name.endswith("bias"):
         mean, deviation = 0.0, 0.1
     elif len(shape) == 1:
         mean, deviation = 1.0, 0.15
@@ -488,11 +585,12 @@ def tensors(config, group):
     if "text_config" in config:
         for name, value in tensors(config["text_config"], group):
             yield f"language_model.{name}", value
-        yield "vision_tower.patches.weight", draw("patches", (8, 8))
+        if "vision_config" in config:
+            yield "vision_tower.patches.weight", draw("patches", (8, 8))
         return
     for name, shape in shapes(config).items():
         value = draw(name, shape)
-        is_kept = len(shape) == 1 or name.endswith(".conv.weight")
+        is_kept = len(shape) == 1 or name.endswith((".conv.weight", ".conv1d.weight"))
         is_kept |= config["model_type"] in PLAIN_ROUTERS and name.endswith("mlp.gate.weight")
         if group is None or is_kept:
             yield name, value
@@ -501,6 +599,41 @@ def tensors(config, group):
         own = quantization(config, group).get(module, {})
         packed, scales, biases = quantize(value, own.get("group_size", group), own.get("bits", 4))
         yield from ((name, packed), (f"{module}.scales", scales), (f"{module}.biases", biases))
+
+
+def wrapped(settings, config):
+    """With the modules' names where a text model lies inside another."""
+    prefix = "language_model." if "text_config" in config else ""
+    return {prefix + key if "." in key else key: value for key, value in settings.items()}
+
+
+def upstream(config, items):
+    """The tensors as the models were released: other axes, norms without their 1, experts apart or fused, layers that
+    predict further tokens."""
+    kind = config["model_type"]
+    prefix = "model.language_model." if kind.startswith("qwen3_5") else "model."
+    fused = {}
+    for name, value in items:
+        name = name.removeprefix("language_model.").replace("model.", prefix, 1)
+        if name.endswith("conv1d.weight"):
+            value = np.moveaxis(value, 2, 1)
+        if name.endswith("norm.weight") and not name.endswith("linear_attn.norm.weight"):
+            value = value - np.float32(1)
+        block, _, projection = name.partition("switch_mlp.")
+        if projection and kind == "qwen3_next":
+            yield from ((f"{block}experts.{e}.{projection}", one) for e, one in enumerate(value))
+        elif projection:
+            fused[block, projection] = value
+        else:
+            yield name, value
+    for block, projection in list(fused):
+        if projection.startswith("gate"):
+            both = [fused[block, f"{half}_proj.weight"] for half in ("gate", "up")]
+            yield f"{block}experts.gate_up_proj", np.concatenate(both, 1)
+            yield f"{block}experts.down_proj", fused[block, "down_proj.weight"]
+    yield "mtp.fc.weight", draw("mtp", (HIDDEN, 2 * HIDDEN))
+    if kind.startswith("qwen3_5"):
+        yield "model.visual.patch_embed.proj.weight", draw("patches", (8, 8))
 
 
 def write_safetensors(path, items):
@@ -529,9 +662,15 @@ def main():
             folder = arguments.out / f"{name}-{variant}"
             folder.mkdir(parents=True, exist_ok=True)
             text = config.get("text_config", config)
-            full = dict(config, quantization=quantization(text, group)) if group else config
+            full = dict(config, quantization=wrapped(quantization(text, group), config)) if group else config
             (folder / "config.json").write_text(json.dumps(full, indent=1, sort_keys=True))
             sums[folder.name] = write_safetensors(folder / "model.safetensors", tensors(config, group))
+    for name in UPSTREAM:
+        config = architectures()[name]
+        folder = arguments.out / f"{name}-upstream"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.json").write_text(json.dumps(config, indent=1, sort_keys=True))
+        sums[folder.name] = write_safetensors(folder / "model.safetensors", upstream(config, tensors(config, None)))
     record = HERE / "sums.json"
     if arguments.update:
         record.write_text(json.dumps(sums, indent=1, sort_keys=True) + "\n")

@@ -37,8 +37,8 @@ void carry_states(std::vector<plan::StepPlan>& plans) {
 }
 
 /// Logits at the end of each chunk of the prompt, against those of the whole prompt in one pass.
-void check(const std::string& name, const Cut& cut) {
-  const Golden golden(name);
+void check(const std::string& name, const std::string& golden_name, const Cut& cut) {
+  const Golden golden(golden_name);
   const auto tokens = golden.tokens("tokens");
   auto checkpoint = format::open_checkpoint(checkpoints_folder / name);
   REQUIRE(checkpoint.has_value());
@@ -72,8 +72,16 @@ TEST_CASE("split: every family gives its logits over any ranks, cut by tensors o
       CAPTURE(name);
       CAPTURE(cut.ranks);
       CAPTURE((cut.split == Split::kPipeline));
-      check(name, cut);
+      check(name, name, cut);
     }
+}
+
+TEST_CASE("split: checkpoints as they were released are cut like those made from them") {
+  for (const char* model : kUpstream) {
+    CAPTURE(model);
+    check(std::string(model) + "-upstream", std::string(model) + "-f32",
+          {"f32", Split::kTensor, 3});
+  }
 }
 
 }  // namespace

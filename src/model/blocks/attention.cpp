@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "tensor/activation.h"
+
 namespace tandem::model {
 namespace {
 
@@ -13,14 +15,30 @@ topology::Range after(uint32_t before, topology::Range range) {
   return {before + range.begin, before + range.end};
 }
 
+/// Runs of head_dim rows, every other one from `first` on: what a gated q_proj has of each head.
+tensor::MatrixSource every_other(const Weights& w, const Config& c, uint32_t first) {
+  tensor::MatrixSource out{w, {}};
+  for (uint32_t head = w.part().heads.begin; head < w.part().heads.end; ++head)
+    out.more.push_back(times({2 * head + first, 2 * head + first + 1}, c.head_dim));
+  out.rows = out.more.front();
+  out.more.erase(out.more.begin());
+  return out;
+}
+
 /// The rows of this rank's heads.
 std::vector<tensor::MatrixSource> sources_of(const Weights& w,
                                              const Config& c,
                                              const AttentionOptions& options) {
   const auto heads = times(w.part().heads, c.head_dim);
   const auto kv_heads = times(w.part().kv_heads, c.head_dim);
+  const Weights q_proj = w / "q_proj";
+  if (options.is_gated)
+    return {every_other(q_proj, c, 0),
+            {w / "k_proj", kv_heads},
+            {w / "v_proj", kv_heads},
+            every_other(q_proj, c, 1)};
   if (options.fused == nullptr)
-    return {{w / "q_proj", heads}, {w / "k_proj", kv_heads}, {w / "v_proj", kv_heads}};
+    return {{q_proj, heads}, {w / "k_proj", kv_heads}, {w / "v_proj", kv_heads}};
   const Weights all = w / options.fused;
   const uint32_t q = c.heads * c.head_dim, k = c.kv_heads * c.head_dim;
   return {{all, heads}, {all, after(q, kv_heads)}, {all, after(q + k, kv_heads)}};
@@ -100,7 +118,9 @@ array Attention::operator()(const array& x, kv::Layer* kv, const Step& step) con
   if (!qkv_) return out_.sum_of_others(x);
   const auto qkv = (*qkv_)(x);
   const auto [q, k] = normed(qkv[0], qkv[1]);
-  return out_(kv->attend({.q = q, .k = k, .v = qkv[2]}, shape_, step, context_));
+  const array read = kv->attend({.q = q, .k = k, .v = qkv[2]}, shape_, step, context_);
+  const bool is_gated = qkv.size() > 3;
+  return out_(is_gated ? tensor::gated(context_, tensor::Gate::kSigmoid, qkv[3], read) : read);
 }
 
 }  // namespace tandem::model

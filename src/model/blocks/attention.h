@@ -26,7 +26,8 @@ struct AttentionOptions {
   bool has_rope = true;
   std::optional<double> qk_norm = {};  // eps of an RMS norm of each query and key head
   bool norms_all_heads = false;        // together, not each by itself
-  const char* fused = nullptr;         // where q, k and v are the rows of one matrix, in this order
+  bool is_gated = false;  // q_proj has a gate beside each query, whose sigmoid weighs what is read
+  const char* fused = nullptr;  // where q, k and v are the rows of one matrix, in this order
   AttentionNames names = {};
 
   /// The same with the window and the rope that the config gives a layer.
@@ -53,7 +54,7 @@ class Attention {
   tensor::Context context_;
   tensor::AttentionShape shape_;
   bool norms_all_heads_;
-  std::optional<tensor::StackedLinear> qkv_;  // absent on a rank without heads
+  std::optional<tensor::StackedLinear> qkv_;  // and gates; absent on a rank without heads
   std::optional<tensor::RmsNorm> q_norm_, k_norm_;
   std::optional<tensor::SplitRmsNorm> q_all_norm_, k_all_norm_;
   tensor::RowLinear out_;

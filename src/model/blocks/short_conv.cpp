@@ -13,7 +13,7 @@ ShortConv::ShortConv(const tensor::Weights& w, const Config& c)
   for (uint32_t first = 0; first < 3 * c.hidden; first += c.hidden)
     sources.push_back({w / "in_proj", {first + channels.begin, first + channels.end}});
   in_.emplace(sources, c.hidden);
-  conv_.emplace(w / "conv", c.conv_taps, channels);
+  conv_.emplace(w / "conv", tensor::ConvShape{.taps = c.conv_taps, .channels = {channels}});
 }
 
 tensor::array ShortConv::operator()(const tensor::array& x,

@@ -1,0 +1,78 @@
+#include "tensor/gated_delta.h"
+
+#include "kernels/gated_delta.h"
+
+namespace tandem::tensor {
+namespace {
+
+/// A layer's rule with its arguments bound; rows are the step's of the moment.
+struct BoundDelta {
+  kernels::GatedDeltaArgs args;
+  const Step& step;
+  std::shared_ptr<kernels::WorkerPool> workers;
+  std::shared_ptr<const void> parameters;  // that args points to
+
+  void operator()() const {
+    kernels::GatedDeltaArgs with_rows = args;
+    with_rows.rows = step.state_rows();
+    kernels::gated_delta(*workers, with_rows);
+  }
+};
+
+}  // namespace
+
+GatedDelta::GatedDelta(const Weights& module, const DeltaShape& shape, topology::Range value_heads)
+    : context_(module.context()),
+      shape_(shape),
+      parameters_(std::make_shared<const Parameters>(
+          Parameters{.a_log = module.vector("A_log", value_heads),
+                     .dt_bias = module.vector("dt_bias", value_heads)})) {}
+
+array GatedDelta::operator()(StatePool& pool,
+                             StatePart part,
+                             const DeltaInputs& in,
+                             const Step& step) const {
+  if (in.qkv.shape(1) != static_cast<int>(shape_.qkv()) || part.floats != state_floats())
+    throw std::invalid_argument(
+        fmt::format("[gated_delta] {} columns and a state of {} floats do not fit heads of {} "
+                    "columns and {} floats",
+                    in.qkv.shape(1), part.floats, shape_.qkv(), state_floats()));
+  return context_.is_fast() ? run_fast(pool, part, in, step) : run_plain(pool, part, in, step);
+}
+
+array GatedDelta::run_fast(StatePool& pool,
+                           StatePart part,
+                           const DeltaInputs& inputs,
+                           const Step& step) const {
+  const auto bind = [&step, shape = shape_, parameters = parameters_, workers = context_.workers](
+                        const std::vector<array>& in, float* out, BoundStates states) -> CpuCall {
+    const float* q = in[0].data<float>();
+    const size_t stride = row_stride(in[0]);
+    return BoundDelta{.args = {.q = q,
+                               .k = q + shape.keys(),
+                               .v = q + 2 * shape.keys(),
+                               .a = in[1].data<float>(),
+                               .b = in[2].data<float>(),
+                               .q_stride = stride,
+                               .k_stride = stride,
+                               .v_stride = stride,
+                               .a_stride = row_stride(in[1]),
+                               .b_stride = row_stride(in[2]),
+                               .a_log = parameters->a_log.data(),
+                               .dt_bias = parameters->dt_bias.data(),
+                               .key_heads = shape.key_heads,
+                               .value_heads = shape.value_heads,
+                               .key_dim = shape.key_dim,
+                               .value_dim = shape.value_dim,
+                               .states = states.first,
+                               .state_stride = states.stride,
+                               .out = out},
+                      .step = step,
+                      .workers = workers,
+                      .parameters = parameters};
+  };
+  const mx::Shape shape = {inputs.qkv.shape(0), static_cast<int>(shape_.values())};
+  return state_op("GatedDelta", shape, pool, part, {inputs.qkv, inputs.a, inputs.b}, bind);
+}
+
+}  // namespace tandem::tensor

@@ -1,0 +1,61 @@
+// The gated delta rule over ragged rows: attention whose past is one matrix a head.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tensor/state_pool.h"
+#include "tensor/weights.h"
+
+namespace tandem::tensor {
+
+/// Heads of a layer, or of a rank's share of it. Value heads that follow each other share a key
+/// head.
+struct DeltaShape {
+  uint32_t key_heads = 0;
+  uint32_t value_heads = 0;  // a multiple of key_heads
+  uint32_t key_dim = 0;
+  uint32_t value_dim = 0;
+
+  uint32_t keys() const { return key_heads * key_dim; }
+  uint32_t values() const { return value_heads * value_dim; }
+  uint32_t group() const { return value_heads / key_heads; }
+  /// q, k and v of a token.
+  uint32_t qkv() const { return 2 * keys() + values(); }
+  uint32_t state_floats() const { return value_heads * key_dim * value_dim; }
+};
+
+/// What the rule takes in of each token.
+struct DeltaInputs {
+  array qkv;  // [tokens, keys + keys + values]
+  array a;    // [tokens, value_heads]
+  array b;    // as a
+};
+
+/// The rule of kernels/gated_delta.h. A row's state is float32 [value_heads, key_dim, value_dim].
+class GatedDelta {
+ public:
+  /// `module` holds A_log and dt_bias, of which `value_heads` are this rank's, as many as `shape`
+  /// has. Throws LoadFailure.
+  GatedDelta(const Weights& module, const DeltaShape& shape, topology::Range value_heads);
+
+  uint32_t state_floats() const { return shape_.state_floats(); }
+
+  /// Goes on from the states that the step's rows begin with, and saves those that they ask for:
+  /// [tokens, values]. Requires a part of state_floats(), and the step to outlive the graph.
+  array operator()(StatePool& pool, StatePart part, const DeltaInputs& in, const Step& step) const;
+
+ private:
+  struct Parameters {
+    std::vector<float> a_log, dt_bias;  // [value_heads]
+  };
+
+  array run_plain(StatePool& pool, StatePart part, const DeltaInputs& in, const Step& step) const;
+  array run_fast(StatePool& pool, StatePart part, const DeltaInputs& in, const Step& step) const;
+
+  Context context_;
+  DeltaShape shape_;
+  std::shared_ptr<const Parameters> parameters_;  // shared: with nodes
+};
+
+}  // namespace tandem::tensor
