@@ -14,9 +14,20 @@ float softplus(float x) { return std::max(x, 0.0f) + std::log1p(std::exp(-std::f
 void put_gates(const GatedDeltaArgs& args, size_t token, const DeltaToken& to) {
   const float* a = args.a + token * args.a_stride;
   const float* b = args.b + token * args.b_stride;
+  const size_t decays = args.decays();
   for (size_t h = 0; h < args.value_heads; ++h) {
-    to.g[h] = std::exp(-std::exp(args.a_log[h]) * softplus(a[h] + args.dt_bias[h]));
+    const float rate = -std::exp(args.a_log[h]);
+    for (size_t i = h * decays; i < (h + 1) * decays; ++i)
+      to.g[i] = std::exp(rate * softplus(a[i] + args.dt_bias[i]));
     to.beta[h] = 1.0f / (1.0f + std::exp(-b[h]));
+  }
+}
+
+void put_steps(const GatedDeltaArgs& args, size_t token, const DeltaToken& to) {
+  const float* a = args.a + token * args.a_stride;
+  for (size_t h = 0; h < args.value_heads; ++h) {
+    to.beta[h] = std::clamp(softplus(a[h] + args.dt_bias[h]), args.least_dt, args.most_dt);
+    to.g[h] = std::exp(-std::exp(args.a_log[h]) * to.beta[h]);
   }
 }
 
@@ -29,7 +40,7 @@ void gated_delta(WorkerPool& pool, const GatedDeltaArgs& given) {
   args.q_stride = or_else(args.q_stride, args.key_heads * args.key_dim);
   args.k_stride = or_else(args.k_stride, args.key_heads * args.key_dim);
   args.v_stride = or_else(args.v_stride, args.value_heads * args.value_dim);
-  args.a_stride = or_else(args.a_stride, args.value_heads);
+  args.a_stride = or_else(args.a_stride, args.value_heads * args.decays());
   args.b_stride = or_else(args.b_stride, args.value_heads);
   args.state_stride = or_else(args.state_stride, args.value_heads * args.head_floats());
   size_t tokens = 0;
@@ -37,10 +48,12 @@ void gated_delta(WorkerPool& pool, const GatedDeltaArgs& given) {
   const KernelTable& kernels = kernels_of(pool.level());
   float* prepared = pool.shared_scratch(tokens * DeltaToken::floats(args));
   constexpr size_t kExpCost = 16;
-  const size_t cost = 4 * args.key_heads * args.key_dim + kExpCost * args.value_heads;
+  const size_t cost =
+      4 * args.key_heads * args.key_dim + kExpCost * args.value_heads * args.decays();
   share_rows(pool, tokens, cost, [&](size_t begin, size_t end) {
     kernels.normalize_delta(args, prepared, begin, end);
-    for (size_t t = begin; t < end; ++t) put_gates(args, t, DeltaToken::at(args, prepared, t));
+    const auto put = args.form == DeltaForm::kSsd ? put_steps : put_gates;
+    for (size_t t = begin; t < end; ++t) put(args, t, DeltaToken::at(args, prepared, t));
   });
   const size_t blocks = (args.value_dim + kDeltaColumns - 1) / kDeltaColumns;
   pool.parallel_for(args.rows.size() * args.value_heads * blocks,

@@ -22,9 +22,15 @@ template <class V>
 template <class V>
 void normalize_delta_range(const GatedDeltaArgs& args, float* prepared, size_t begin, size_t end) {
   const float scale = 1.0f / std::sqrt(static_cast<float>(args.key_dim));
+  const size_t keys = args.key_heads * args.key_dim;
   for (size_t t = begin; t < end; ++t) {
     const DeltaToken to = DeltaToken::at(args, prepared, t);
-    for (size_t at = 0; at < args.key_heads * args.key_dim; at += args.key_dim) {
+    if (args.form == DeltaForm::kSsd) {
+      std::copy_n(args.q + t * args.q_stride, keys, to.q);
+      std::copy_n(args.k + t * args.k_stride, keys, to.k);
+      continue;
+    }
+    for (size_t at = 0; at < keys; at += args.key_dim) {
       unit_vector<V>(args.q + t * args.q_stride + at, scale, args.key_dim, to.q + at);
       unit_vector<V>(args.k + t * args.k_stride + at, 1.0f, args.key_dim, to.k + at);
     }
@@ -39,7 +45,7 @@ struct DeltaColumnsOf {
 };
 
 /// Up to kVectors vectors of columns of one value head in one row.
-template <class V, int kVectors, bool kIsPartial>
+template <class V, DeltaForm kForm, int kVectors, bool kIsPartial>
 struct DeltaColumns {
   const GatedDeltaArgs& args;
   float* prepared;
@@ -101,27 +107,36 @@ struct DeltaColumns {
     const size_t keys = head / (args.value_heads / args.key_heads) * args.key_dim;
     const float* k = x.k + keys;
     const float* q = x.q + keys;
-    const V g = V::all(x.g[head]), beta = V::all(x.beta[head]);
+    const float* decay = x.g + head * args.decays();
+    const V g = V::all(decay[0]), beta = V::all(x.beta[head]);
     V seen[kVectors], change[kVectors], out[kVectors];
     for (V& each : seen) each = V::zero();
-    for (size_t i = 0; i < args.key_dim; ++i)
+    if constexpr (kForm != DeltaForm::kSsd) {
+      for (size_t i = 0; i < args.key_dim; ++i) {
+        const V key = V::all(kForm == DeltaForm::kChannelDelta ? k[i] * decay[i] : k[i]);
 #pragma GCC unroll 4
-      for (int j = 0; j < kVectors; ++j)
-        seen[j] = V::fma(V::all(k[i]), load(from.at + i * from.stride + j * V::kLanes), seen[j]);
+        for (int j = 0; j < kVectors; ++j)
+          seen[j] = V::fma(key, load(from.at + i * from.stride + j * V::kLanes), seen[j]);
+      }
+    }
     const size_t at = head * args.value_dim + column;
     const float* v = args.v + token * args.v_stride + at;
     for (int j = 0; j < kVectors; ++j) {
-      change[j] = (load(v + j * V::kLanes) - g * seen[j]) * beta;
-      out[j] = V::zero();
+      const V value = load(v + j * V::kLanes);
+      const V old = kForm == DeltaForm::kChannelDelta ? seen[j] : g * seen[j];
+      change[j] = kForm == DeltaForm::kSsd ? value * beta : (value - old) * beta;
+      out[j] = kForm == DeltaForm::kSsd ? value * V::all(args.skip[head]) : V::zero();
     }
-    for (size_t i = 0; i < args.key_dim; ++i)
+    for (size_t i = 0; i < args.key_dim; ++i) {
+      const V kept = kForm == DeltaForm::kChannelDelta ? V::all(decay[i]) : g;
 #pragma GCC unroll 4
       for (int j = 0; j < kVectors; ++j) {
-        const V old = g * load(from.at + i * from.stride + j * V::kLanes);
+        const V old = kept * load(from.at + i * from.stride + j * V::kLanes);
         const V state = V::fma(V::all(k[i]), change[j], old);
         store(state, to.at + i * to.stride + j * V::kLanes);
         out[j] = V::fma(V::all(q[i]), state, out[j]);
       }
+    }
     float* y = args.out + token * args.value_heads * args.value_dim + at;
     for (int j = 0; j < kVectors; ++j) store(out[j], y + j * V::kLanes);
   }
@@ -139,8 +154,8 @@ struct DeltaColumns {
 };
 
 /// Blocks [begin, end) of kDeltaColumns columns of every value head of every row.
-template <class V>
-void gated_delta_range(
+template <class V, DeltaForm kForm>
+[[gnu::always_inline]] inline void run_delta_blocks(
     const GatedDeltaArgs& args, float* prepared, float* scratch, size_t begin, size_t end) {
   constexpr size_t kWide = 4 * V::kLanes;
   const size_t blocks = (args.value_dim + kDeltaColumns - 1) / kDeltaColumns;
@@ -150,11 +165,25 @@ void gated_delta_range(
     size_t column = unit % blocks * kDeltaColumns;
     const size_t last = std::min(column + kDeltaColumns, args.value_dim);
     for (; column + kWide <= last; column += kWide)
-      DeltaColumns<V, 4, false>{args, prepared, row, head, column, 0, scratch}.run();
+      DeltaColumns<V, kForm, 4, false>{args, prepared, row, head, column, 0, scratch}.run();
     for (; column + V::kLanes <= last; column += V::kLanes)
-      DeltaColumns<V, 1, false>{args, prepared, row, head, column, 0, scratch}.run();
+      DeltaColumns<V, kForm, 1, false>{args, prepared, row, head, column, 0, scratch}.run();
     if (column < last)
-      DeltaColumns<V, 1, true>{args, prepared, row, head, column, last - column, scratch}.run();
+      DeltaColumns<V, kForm, 1, true>{args, prepared, row, head, column, last - column, scratch}
+          .run();
+  }
+}
+
+template <class V>
+void gated_delta_range(
+    const GatedDeltaArgs& args, float* prepared, float* scratch, size_t begin, size_t end) {
+  switch (args.form) {
+    case DeltaForm::kGatedDelta:
+      return run_delta_blocks<V, DeltaForm::kGatedDelta>(args, prepared, scratch, begin, end);
+    case DeltaForm::kChannelDelta:
+      return run_delta_blocks<V, DeltaForm::kChannelDelta>(args, prepared, scratch, begin, end);
+    case DeltaForm::kSsd:
+      return run_delta_blocks<V, DeltaForm::kSsd>(args, prepared, scratch, begin, end);
   }
 }
 

@@ -14,17 +14,22 @@ using namespace tandem::kernels;
 namespace {
 
 struct DeltaLayer {
+  DeltaForm form;
   size_t key_heads, group, key_dim, value_dim;
-  std::vector<float> a_log, dt_bias;
+  std::vector<float> a_log, dt_bias, skip;
+  float least_dt = 0.5f, most_dt = 2.0f;
 
-  explicit DeltaLayer(TestRandom& random)
-      : key_heads(random.size(1, 3)),
+  DeltaLayer(DeltaForm f, TestRandom& random)
+      : form(f),
+        key_heads(random.size(1, 3)),
         group(random.size(1, 3)),
         key_dim(random.size(1, 40)),
         value_dim(random.chance(0.3) ? random.size(60, 140) : random.size(1, 40)),
         a_log(random.normals(value_heads())),
-        dt_bias(random.normals(value_heads())) {}
+        dt_bias(random.normals(value_heads() * decays())),
+        skip(random.normals(value_heads())) {}
 
+  size_t decays() const { return form == DeltaForm::kChannelDelta ? key_dim : 1; }
   size_t value_heads() const { return key_heads * group; }
   size_t keys() const { return key_heads * key_dim; }
   size_t values() const { return value_heads() * value_dim; }
@@ -43,7 +48,7 @@ struct DeltaHistory {
         q(random.normals(tokens * layer.keys())),
         k(random.normals(tokens * layer.keys())),
         v(random.normals(tokens * layer.values())),
-        a(random.normals(tokens * layer.value_heads(), 3.0f)),
+        a(random.normals(tokens * layer.value_heads() * layer.decays(), 3.0f)),
         b(random.normals(tokens * layer.value_heads())) {}
 
   size_t done(const DeltaLayer& layer) const { return out.size() / layer.values(); }
@@ -71,26 +76,41 @@ struct DeltaOracle {
   }
 
  private:
+  /// q and k of a head's token.
+  static std::vector<double> vector_of(const DeltaLayer& layer, const float* x, double scale) {
+    if (layer.form == DeltaForm::kSsd) return {x, x + layer.key_dim};
+    return unit(x, layer.key_dim, scale);
+  }
+
+  static double softplus_of(const DeltaLayer& layer, const DeltaHistory& x, size_t t, size_t i) {
+    const size_t at = t * layer.value_heads() * layer.decays() + i;
+    return std::log1p(
+        std::exp(static_cast<double>(x.a[at]) + static_cast<double>(layer.dt_bias[i])));
+  }
+
   void run_head(const DeltaLayer& layer,
                 const DeltaHistory& x,
                 size_t t,
                 size_t h,
                 std::vector<double>& state) {
-    const size_t dk = layer.key_dim, dv = layer.value_dim;
+    const bool is_ssd = layer.form == DeltaForm::kSsd;
+    const size_t dk = layer.key_dim, dv = layer.value_dim, decays = layer.decays();
     const size_t key = t * layer.keys() + h / layer.group * dk;
-    const auto q = unit(&x.q[key], dk, 1 / std::sqrt(static_cast<double>(dk)));
-    const auto k = unit(&x.k[key], dk, 1);
-    const size_t gate = t * layer.value_heads() + h;
-    const double step = static_cast<double>(x.a[gate]) + static_cast<double>(layer.dt_bias[h]);
-    const double g =
-        std::exp(-std::exp(static_cast<double>(layer.a_log[h])) * std::log1p(std::exp(step)));
-    const double beta = 1 / (1 + std::exp(-static_cast<double>(x.b[gate])));
+    const auto q = vector_of(layer, &x.q[key], 1 / std::sqrt(static_cast<double>(dk)));
+    const auto k = vector_of(layer, &x.k[key], 1);
+    double beta = 1 / (1 + std::exp(-static_cast<double>(x.b[t * layer.value_heads() + h])));
+    std::vector<double> g(dk);
+    for (size_t i = 0; i < dk; ++i) {
+      double dt = softplus_of(layer, x, t, h * decays + i % decays);
+      if (is_ssd) beta = dt = std::clamp<double>(dt, layer.least_dt, layer.most_dt);
+      g[i] = std::exp(-std::exp(static_cast<double>(layer.a_log[h])) * dt);
+    }
     for (size_t c = 0; c < dv; ++c) {
       double* s = &state[h * dk * dv + c];
-      double seen = 0, y = 0;
-      for (size_t i = 0; i < dk; ++i) seen += (s[i * dv] *= g) * k[i];
-      const double change =
-          beta * (static_cast<double>(x.v[t * layer.values() + h * dv + c]) - seen);
+      const auto v = static_cast<double>(x.v[t * layer.values() + h * dv + c]);
+      double seen = 0, y = is_ssd ? static_cast<double>(layer.skip[h]) * v : 0;
+      for (size_t i = 0; i < dk; ++i) seen += (s[i * dv] *= g[i]) * k[i];
+      const double change = beta * (is_ssd ? v : v - seen);
       for (size_t i = 0; i < dk; ++i) y += (s[i * dv] += k[i] * change) * q[i];
       out.push_back(y);
     }
@@ -128,13 +148,18 @@ struct DeltaStep : StateParts<DeltaHistory> {
     const auto q = gathered(&DeltaHistory::q, layer.keys(), args.q_stride);
     const auto k = gathered(&DeltaHistory::k, layer.keys(), layer.keys());
     const auto v = gathered(&DeltaHistory::v, layer.values(), args.v_stride);
-    const auto a = gathered(&DeltaHistory::a, layer.value_heads(), layer.value_heads());
+    const auto a = gathered(&DeltaHistory::a, layer.value_heads() * layer.decays(),
+                            layer.value_heads() * layer.decays());
     const auto b = gathered(&DeltaHistory::b, layer.value_heads(), layer.value_heads());
     args.q = q.data();
     args.k = k.data();
     args.v = v.data();
     args.a = a.data();
-    args.b = b.data();
+    args.b = layer.form == DeltaForm::kSsd ? nullptr : b.data();
+    args.form = layer.form;
+    args.skip = layer.skip.data();
+    args.least_dt = layer.least_dt;
+    args.most_dt = layer.most_dt;
     args.key_heads = layer.key_heads;
     args.value_heads = layer.value_heads();
     args.key_dim = layer.key_dim;
@@ -144,7 +169,7 @@ struct DeltaStep : StateParts<DeltaHistory> {
     args.state_stride = layer.state_floats() + random.size(0, 3);
     std::vector<float> states = this->states(args.state_stride);
     args.states = states.data();
-    std::vector<float> out(a.size() / layer.value_heads() * layer.values());
+    std::vector<float> out(b.size() / layer.value_heads() * layer.values());
     args.out = out.data();
     gated_delta(pool, args);
     keep(states, args.state_stride);
@@ -192,11 +217,11 @@ void run_in_parts(const DeltaLayer& layer,
 TEST_CASE("gated delta: as in doubles; chunks in ragged batches have each history's bits alone") {
   for (const CpuLevel level : test_levels()) {
     WorkerPool one(1, level), two(2, level);
-    for (uint32_t seed = 0; seed < 100; ++seed) {
+    for (uint32_t seed = 0; seed < 150; ++seed) {
       CAPTURE(name(level));
       CAPTURE(seed);
       TestRandom random(seed);
-      const DeltaLayer layer(random);
+      const DeltaLayer layer(static_cast<DeltaForm>(seed % 3), random);
       std::vector<DeltaHistory> histories;
       std::vector<DeltaOracle> oracles;
       for (size_t i = random.size(1, 3); i > 0; --i) {
