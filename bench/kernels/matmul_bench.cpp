@@ -19,6 +19,7 @@ struct Shape {
   uint32_t bits;  // 0: dense
   uint32_t group;
   ScalarType type;
+  kernels::CodeKind kind = kernels::CodeKind::kAffine;
 };
 
 constexpr Shape kShapes[] = {
@@ -26,6 +27,9 @@ constexpr Shape kShapes[] = {
     {"down q4", 576, 1536, 4, 32, ScalarType::kF16},
     {"head q8", 49152, 576, 8, 64, ScalarType::kBf16},
     {"1.7B gate_up q4", 12288, 2048, 4, 64, ScalarType::kBf16},
+    {"20B experts mxfp4", 5760, 2880, 4, 32, ScalarType::kE8m0, kernels::CodeKind::kE2m1},
+    {"same in mxfp8", 5760, 2880, 8, 32, ScalarType::kE8m0, kernels::CodeKind::kE4m3},
+    {"same in q4", 5760, 2880, 4, 32, ScalarType::kBf16},
     {"dense bf16", 8192, 2048, 0, 0, ScalarType::kBf16},
     {"dense f16", 8192, 2048, 0, 0, ScalarType::kF16},
     {"dense f32", 8192, 2048, 0, 0, ScalarType::kF32},
@@ -45,6 +49,7 @@ PackedMatrix make(const Shape& shape) {
   view.cols = shape.inputs;
   view.bits = shape.bits;
   view.group = shape.group;
+  view.kind = shape.kind;
   return std::move(*PackedMatrix::from_quantized(view));
 }
 

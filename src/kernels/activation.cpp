@@ -24,6 +24,7 @@ void swiglu(WorkerPool& pool, const GatedArgs& args) { gated(pool, args, Gate::k
 void geglu_tanh(WorkerPool& pool, const GatedArgs& args) { gated(pool, args, Gate::kGeluTanh); }
 
 void sigmoid_gated(WorkerPool& pool, const GatedArgs& args) { gated(pool, args, Gate::kSigmoid); }
+void clamped_swiglu(WorkerPool& pool, const GatedArgs& args) { gated(pool, args, Gate::kClamped); }
 
 void add(WorkerPool& pool, float* y, const float* x, size_t count) {
   share_rows(pool, count, 1, [&](size_t begin, size_t end) {

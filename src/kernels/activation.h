@@ -29,6 +29,10 @@ void sigmoid_gated(WorkerPool& pool, const GatedArgs& args);
 /// out = gelu(gate) * up with the tanh approximation of gelu.
 void geglu_tanh(WorkerPool& pool, const GatedArgs& args);
 
+/// gpt-oss': out = g / (1 + exp(-1.702 g)) * (u + 1), where g is gate, at most 7, and u is up,
+/// within -7 and 7.
+void clamped_swiglu(WorkerPool& pool, const GatedArgs& args);
+
 /// y[i] += x[i], i < count.
 void add(WorkerPool& pool, float* y, const float* x, size_t count);
 

@@ -44,12 +44,14 @@ struct ByteRows {
 };
 
 /// Sums of codes are exact, so its outputs have the bits of QuantizedKernel's.
-template <int kBits>
+template <int kBits, CodeKind kKind>
 struct AmxKernel {
   static constexpr size_t kPanel = PackedMatrix::kPanel;
   static constexpr size_t kRows = ByteRows::kRows;
   static constexpr size_t kLine = kTileLine;
   static constexpr int kFields = 8 / kBits;
+  static constexpr bool kHasBiases = kKind == CodeKind::kAffine;
+  static constexpr size_t kParameters = kHasBiases ? 2 : 1;  // of an output in a group
 
   const MatmulTask& task;
   const PackedMatrix& w = *task.w;
@@ -65,20 +67,24 @@ struct AmxKernel {
     return out;
   }
 
-  /// A panel's codes as bytes [inputs / 4, 16, 4], its scales and biases as floats [groups, 2, 16].
+  /// A panel's codes as bytes [inputs / 4, 16, 4], its scales and biases, if any, as floats
+  /// [groups, kParameters, 16].
   void decode(size_t panel, std::byte* bytes, float* parameters) const {
     const std::byte* at = w.panel(panel);
     const __m512i mask = _mm512_set1_epi8(static_cast<char>((1u << kBits) - 1));
     for (size_t g = 0; g < task.groups; ++g, at += layout.group_bytes()) {
-      for (size_t i = 0; i < 2; ++i, parameters += kPanel)
-        Avx512Vec::load(at + i * kPanel * size_of(layout.type), layout.type).store(parameters);
+      for (size_t i = 0; i < kParameters; ++i, parameters += kPanel) {
+        const auto stored = Avx512Vec::load(at + i * kPanel * size_of(layout.type), layout.type);
+        (kHasBiases ? stored : stored * Avx512Vec::all(0.5f)).store(parameters);
+      }
       const std::byte* step = at + layout.header_bytes();
       for (size_t c = 0; c < layout.group; c += 4 * kFields, step += kLine) {
         const __m512i words = _mm512_loadu_si512(step);
 #pragma GCC unroll 4
-        for (int field = 0; field < kFields; ++field, bytes += kLine)
-          _mm512_storeu_si512(bytes,
-                              _mm512_and_si512(_mm512_srli_epi32(words, field * kBits), mask));
+        for (int field = 0; field < kFields; ++field, bytes += kLine) {
+          const __m512i codes = _mm512_and_si512(_mm512_srli_epi32(words, field * kBits), mask);
+          _mm512_storeu_si512(bytes, kHasBiases ? codes : Avx512Vec::doubled_e2m1(codes));
+        }
       }
     }
   }
@@ -100,9 +106,9 @@ struct AmxKernel {
       const std::byte* high = x.high(row, c);
       load_tile<6>(weights + c * kPanel);
       load_tile<4>(high, x.depth);
-      add_byte_products<kHigh, 4, 6>();
+      add_byte_products<kHigh, 4, 6, !kHasBiases>();
       load_tile<5>(high + kRows * x.depth, x.depth);
-      add_byte_products<kHigh + 1, 5, 6>();
+      add_byte_products<kHigh + 1, 5, 6, !kHasBiases>();
     }
     store_tile<kHigh>(sums.high);
     store_tile<kHigh + 1>(sums.low);
@@ -113,8 +119,9 @@ struct AmxKernel {
                                     size_t group,
                                     const float* parameters,
                                     Avx512Vec (&y)[kRows]) const {
-    const Avx512Vec scale = Avx512Vec::load(parameters + 2 * kPanel * group);
-    const Avx512Vec bias = Avx512Vec::load(parameters + 2 * kPanel * group + kPanel);
+    parameters += kParameters * kPanel * group;
+    const Avx512Vec scale = Avx512Vec::load(parameters);
+    const Avx512Vec bias = kHasBiases ? Avx512Vec::load(parameters + kPanel) : Avx512Vec::zero();
     const size_t of = row * task.groups + group;
     const float* row_scale = task.rows.scales + of;
     const float* row_sum = task.rows.sums + of;
@@ -122,7 +129,8 @@ struct AmxKernel {
     for (size_t r = 0; r < kRows; ++r, row_scale += task.groups, row_sum += task.groups) {
       const __m512i high = _mm512_slli_epi32(_mm512_load_si512(sums.high + r * kPanel), 8);
       const Avx512Vec::Ints sum{_mm512_add_epi32(high, _mm512_load_si512(sums.low + r * kPanel))};
-      y[r] = close_group(y[r], sum, scale, bias, *row_scale, *row_sum);
+      y[r] = kHasBiases ? close_group(y[r], sum, scale, bias, *row_scale, *row_sum)
+                        : close_group(y[r], sum, scale, *row_scale);
     }
   }
 
@@ -155,7 +163,7 @@ struct AmxKernel {
   /// Scratch: floats for scales and biases, then bytes.
   void run(size_t row, size_t rows, size_t panel, size_t panels, float* scratch) const {
     float* parameters = scratch;
-    auto* weights = reinterpret_cast<std::byte*>(scratch + 2 * kPanel * task.groups);
+    auto* weights = reinterpret_cast<std::byte*>(scratch + kParameters * kPanel * task.groups);
     const TileScope tiles(shapes());
     for (size_t p = panel; p < panel + panels; ++p) {
       decode(p, weights, parameters);

@@ -62,10 +62,13 @@ template <int kSum, int kA, int kB>
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kA), "i"(kB));
 }
 
-/// The same in integers, of four bytes each: signed ones of a, unsigned ones of b.
-template <int kSum, int kA, int kB>
+/// The same in integers, of four bytes each: signed ones of a, unsigned or signed ones of b.
+template <int kSum, int kA, int kB, bool kIsSigned>
 [[gnu::always_inline]] inline void add_byte_products() {
-  asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kA), "i"(kB));
+  if constexpr (kIsSigned)
+    asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kA), "i"(kB));
+  else
+    asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kA), "i"(kB));
 }
 
 }  // namespace tandem::kernels

@@ -15,9 +15,13 @@ struct CodeLayout {
   uint32_t bits = 8;  // 2, 4 or 8
   uint32_t group = 64;
   ScalarType type = ScalarType::kF32;
+  CodeKind kind = CodeKind::kAffine;
 
   size_t columns_per_step() const { return 32 / bits; }
-  size_t header_bytes() const { return 2 * PackedMatrix::kPanel * size_of(type); }
+  /// Scales, and biases where there are some.
+  size_t header_bytes() const {
+    return (kind == CodeKind::kAffine ? 2 : 1) * PackedMatrix::kPanel * size_of(type);
+  }
   size_t group_bytes() const { return header_bytes() + group * PackedMatrix::kPanel * bits / 8; }
 
   /// Byte of the code of (column within the group, output within the panel), from the group's
@@ -32,7 +36,15 @@ struct CodeLayout {
 };
 
 inline CodeLayout code_layout(const PackedMatrix& w) {
-  return {.bits = w.stored_bits(), .group = w.group(), .type = w.scalar_type()};
+  return {
+      .bits = w.stored_bits(), .group = w.group(), .type = w.scalar_type(), .kind = w.code_kind()};
+}
+
+/// What a code is multiplied by its scale as.
+[[gnu::always_inline]] inline float value_of_code(CodeKind kind, uint32_t code) {
+  if (kind == CodeKind::kE2m1) return 0.5f * static_cast<float>(kDoubledE2m1[code]);
+  if (kind == CodeKind::kE4m3) return from_e4m3(static_cast<uint8_t>(code));
+  return static_cast<float>(code);
 }
 
 /// Dense panels: f32 and f16 hold 16 values a column; bf16 holds 16 words of two columns, the first

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "kernels/packed_matrix.h"
@@ -96,11 +97,52 @@ inline double worst_error(const std::vector<float>& a, const std::vector<double>
 /// The levels that this machine runs.
 inline std::vector<CpuLevel> test_levels() { return cpu_levels(); }
 
+/// The value of a float of so many bits, by its definition. No NaN.
+inline double value_of_float(uint32_t code, int exponent_bits, int mantissa_bits) {
+  const int exponent = static_cast<int>(code >> mantissa_bits) & ((1 << exponent_bits) - 1);
+  const double mantissa = code & ((1u << mantissa_bits) - 1), one = 1 << mantissa_bits;
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  const double size = exponent == 0 ? std::ldexp(mantissa / one, 1 - bias)
+                                    : std::ldexp(1 + mantissa / one, exponent - bias);
+  return (code >> (exponent_bits + mantissa_bits) & 1) == 0 ? size : -size;
+}
+
+/// Codes that are floats, with scales in bytes.
+struct TestFloats {
+  CodeKind kind = CodeKind::kE2m1;
+  ScalarType scales = ScalarType::kE8m0;
+  uint32_t group = 32;
+
+  static TestFloats mxfp4() { return {}; }
+  static TestFloats mxfp8() { return {.kind = CodeKind::kE4m3}; }
+  static TestFloats nvfp4() { return {.scales = ScalarType::kE4m3, .group = 16}; }
+};
+
 /// A random quantized matrix with the memory behind its view.
 struct TestQuantized {
   std::vector<uint8_t> codes;
   std::vector<std::byte> scales, biases;
   QuantizedView view;
+
+  TestQuantized(TestRandom& random, size_t rows, size_t groups, TestFloats floats) {
+    view.kind = floats.kind;
+    view.bits = floats.kind == CodeKind::kE2m1 ? 4 : 8;
+    view.group = floats.group;
+    view.scale_type = floats.scales;
+    view.rows = rows;
+    view.cols = groups * floats.group;
+    view.is_in_float32 = random.chance(0.3);
+    codes = random.bytes(rows * view.cols * view.bits / 8);
+    for (uint8_t& code : codes)
+      if (view.bits == 8 && (code & 0x7f) == 0x7f) code = 0x80;  // no NaN
+    for (size_t i = 0; i < rows * groups; ++i) {
+      const auto [low, high] =
+          floats.scales == ScalarType::kE8m0 ? std::pair(118, 128) : std::pair(0, 70);
+      scales.push_back(static_cast<std::byte>(random.size(size_t(low), size_t(high))));
+    }
+    view.codes = codes.data();
+    view.scales = scales.data();
+  }
 
   TestQuantized(TestRandom& random, size_t rows, size_t groups, uint32_t bits, uint32_t group) {
     view.rows = rows;
@@ -125,6 +167,13 @@ struct TestQuantized {
       code |= ((codes[(bit + b) / 8] >> ((bit + b) % 8)) & 1u) << b;
     }
     const size_t g = row * (view.cols / view.group) + col / view.group;
+    if (view.kind != CodeKind::kAffine) {
+      const auto byte = static_cast<uint32_t>(scales[g]);
+      const double factor = view.scale_type == ScalarType::kE8m0
+                                ? std::ldexp(1.0, static_cast<int>(byte) - 127)
+                                : value_of_float(byte, 4, 3);
+      return factor * (view.bits == 4 ? value_of_float(code, 2, 1) : value_of_float(code, 4, 3));
+    }
     const double scale = load_scalar(scales.data(), view.scale_type, g);
     return code * scale + static_cast<double>(load_scalar(biases.data(), view.scale_type, g));
   }

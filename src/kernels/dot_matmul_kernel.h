@@ -33,12 +33,13 @@ struct SplitRows {
 };
 
 /// Sums of codes are exact, so its outputs have the bits of QuantizedKernel's.
-template <int kBits>
+template <int kBits, CodeKind kKind>
 struct DotKernel {
   static constexpr size_t kPanel = PackedMatrix::kPanel;
   static constexpr int kQuads = 4;           // vectors of four outputs
   static constexpr int kFields = 8 / kBits;  // bytes of four columns each, in a word
   static constexpr int kTileRows = 3;
+  static constexpr bool kHasBiases = kKind == CodeKind::kAffine;
 
   /// Sums over a group of one row's bytes.
   struct Sums {
@@ -50,12 +51,14 @@ struct DotKernel {
   const CodeLayout layout = code_layout(w);
   const SplitRows x = SplitRows(task);
 
-  /// Signed bytes of four columns: 8-bit codes less 128, others as they are.
+  /// Signed bytes of four columns: 8-bit codes less 128, those of E2M1 in halves, others as they
+  /// are.
   template <int kField>
   [[gnu::always_inline]] static int8x16_t field(uint8x16_t words) {
     if constexpr (kBits == 8) return vreinterpretq_s8_u8(veorq_u8(words, vdupq_n_u8(128)));
     if constexpr (kField > 0) words = vshrq_n_u8(words, kField * kBits);
     if constexpr (kField + 1 < kFields) words = vandq_u8(words, vdupq_n_u8((1 << kBits) - 1));
+    if constexpr (kKind == CodeKind::kE2m1) return vqtbl1q_s8(vld1q_s8(kDoubledE2m1), words);
     return vreinterpretq_s8_u8(words);
   }
 
@@ -157,13 +160,17 @@ struct DotKernel {
     const size_t bytes = NeonVec::kLanes * size_of(layout.type);
 #pragma GCC unroll 2
     for (size_t half = 0; half < 2; ++half) {
-      const NeonVec scale = NeonVec::load(at + half * bytes, layout.type);
-      const NeonVec bias = NeonVec::load(at + (2 + half) * bytes, layout.type);
+      const NeonVec stored = NeonVec::load(at + half * bytes, layout.type);
+      const NeonVec scale = kHasBiases ? stored : stored * NeonVec::all(0.5f);
+      const NeonVec bias =
+          kHasBiases ? NeonVec::load(at + (2 + half) * bytes, layout.type) : NeonVec::zero();
 #pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) {
         const size_t of = (row + static_cast<size_t>(r)) * task.groups + group;
-        y[r][half] = close_group(y[r][half], to_floats(sums[r], static_cast<int>(half)), scale,
-                                 bias, task.rows.scales[of], task.rows.sums[of]);
+        const NeonVec sum = to_floats(sums[r], static_cast<int>(half));
+        y[r][half] = kHasBiases ? close_group(y[r][half], sum, scale, bias, task.rows.scales[of],
+                                              task.rows.sums[of])
+                                : close_group(y[r][half], sum, scale, task.rows.scales[of]);
       }
     }
   }

@@ -12,10 +12,13 @@ void read_quantized_row(const PackedMatrix& w, size_t row, float* out) {
   const std::byte* panel = w.panel(row / PackedMatrix::kPanel);
   for (size_t g = 0; g < w.inputs() / layout.group; ++g, panel += layout.group_bytes()) {
     const float scale = load_scalar(panel, layout.type, o);
-    const float bias = load_scalar(panel, layout.type, PackedMatrix::kPanel + o);
+    const float bias = layout.kind == CodeKind::kAffine
+                           ? load_scalar(panel, layout.type, PackedMatrix::kPanel + o)
+                           : 0.0f;
     for (size_t c = 0; c < layout.group; ++c) {
       const uint32_t byte = static_cast<uint32_t>(panel[layout.code_byte(c, o)]);
-      const float product = static_cast<float>((byte >> layout.code_shift(c)) & mask) * scale;
+      const float product =
+          value_of_code(layout.kind, (byte >> layout.code_shift(c)) & mask) * scale;
       *out++ = product + bias;
     }
   }

@@ -12,9 +12,7 @@ namespace tandem::kernels {
 namespace {
 
 bool same_format(const PackedMatrix& a, const PackedMatrix& b) {
-  return a.outputs() == b.outputs() && a.inputs() == b.inputs() &&
-         a.stored_bits() == b.stored_bits() && a.group() == b.group() &&
-         a.scalar_type() == b.scalar_type();
+  return a.outputs() == b.outputs() && a.inputs() == b.inputs() && a.has_format_of(b);
 }
 
 /// One expert's product, with the place of its items among those of all experts.
@@ -33,7 +31,7 @@ class GroupedTasks {
     for (size_t e = 0; e < experts.size(); ++e) {
       for (size_t row = args.offsets[e]; row < args.offsets[e + 1];) {
         const size_t rows = std::min<size_t>(args.offsets[e + 1] - row, MatmulTask::kRowChunk);
-        add(experts[e], row, rows);
+        add(e, row, rows);
         row += rows;
       }
     }
@@ -74,13 +72,15 @@ class GroupedTasks {
   }
 
  private:
-  void add(const PackedMatrix& w, size_t row, size_t rows) {
+  void add(size_t expert, size_t row, size_t rows) {
+    const PackedMatrix& w = experts_[expert];
     TANDEM_CHECK(same_format(w, experts_[0]), "[moe_matmul] experts differ in shape or format");
     ExpertTask made{.task = {.w = &w}, .first_row = row, .first_item = items_};
     if (made.task.takes_codes()) made.task.groups = w.inputs() / w.group();
     made.task.args = {.x = nullptr, .rows = rows, .y = args_.y + row * args_.y_stride};
     made.task.args.x_stride = w.inputs();
     made.task.args.y_stride = args_.y_stride;
+    if (args_.bias != nullptr) made.task.args.bias = args_.bias + expert * w.outputs();
     made.task.row_block = std::min(rows, MatmulTask::kRowBlock);
     // Tasks begin where chunks of a loop may, so that kernels get several panels at a time.
     constexpr size_t kQuantum = WorkerPool::kQuantum;

@@ -23,14 +23,15 @@ struct ExpertRows {
 /// Sorts the choices ids[row * top_k + k] by expert. Requires every id below `experts`.
 ExpertRows group_by_expert(std::span<const uint32_t> ids, size_t top_k, size_t experts);
 
-/// y[i, outputs] = x[x_rows[i], inputs] W_e^T for every assignment i of every expert e.
+/// y[i, outputs] = x[x_rows[i], inputs] W_e^T + bias_e for every assignment i of every expert e.
 struct GroupedMatmulArgs {
   const float* x = nullptr;
   size_t x_stride = 0;                // floats from row to row; 0 means inputs
   std::span<const uint32_t> offsets;  // as in ExpertRows
   const uint32_t* x_rows = nullptr;   // [assignments]; null: assignment i reads row i
   float* y = nullptr;
-  size_t y_stride = 0;  // floats from row to row; 0 means outputs
+  size_t y_stride = 0;          // floats from row to row; 0 means outputs
+  const float* bias = nullptr;  // [experts, outputs] or null
 };
 
 /// Row i of y has the bits that matmul() gives with that expert and that row of x, whatever the

@@ -15,7 +15,8 @@ namespace {
 /// Experts of one random shape and format.
 std::vector<PackedMatrix> random_experts(TestRandom& random, size_t count) {
   const size_t outputs = random.size(1, 90);
-  const bool dense = random.chance(0.3);
+  const bool dense = random.chance(0.3), floats = random.chance(0.3);
+  const bool is_in_float32 = random.chance(0.3);
   const uint32_t bits = random.pick({2u, 3u, 4u, 4u, 6u, 8u});
   const uint32_t group = random.pick({32u, 64u});
   const size_t groups = random.size(1, 5);
@@ -27,6 +28,10 @@ std::vector<PackedMatrix> random_experts(TestRandom& random, size_t count) {
       const auto data = encode(random.normals(view.rows * view.cols), type);
       view.data = data.data();
       out.push_back(std::move(*PackedMatrix::from_dense(view)));
+    } else if (floats) {
+      TestQuantized source(random, outputs, groups, TestFloats::mxfp4());
+      source.view.is_in_float32 = is_in_float32;
+      out.push_back(std::move(*PackedMatrix::from_quantized(source.view)));
     } else {
       TestQuantized source(random, outputs, groups, bits, group);
       source.view.scale_type = type;
@@ -56,7 +61,7 @@ std::vector<uint32_t> random_choices(TestRandom& random, size_t rows, size_t top
 struct Grouped {
   size_t top_k, rows, x_stride, y_stride;
   std::vector<uint32_t> ids;
-  std::vector<float> x;
+  std::vector<float> x, bias;
 
   Grouped(TestRandom& random, std::span<const PackedMatrix> experts) {
     const size_t used = random.size(1, experts.size());
@@ -66,6 +71,7 @@ struct Grouped {
     x_stride = experts[0].inputs() + random.size(0, 3);
     y_stride = experts[0].outputs() + random.size(0, 3);
     x = random.normals(rows * x_stride);
+    if (random.chance(0.5)) bias = random.normals(experts.size() * experts[0].outputs());
   }
 
   /// [rows * top_k, y_stride] in the order of the choices.
@@ -78,7 +84,8 @@ struct Grouped {
                 .offsets = groups.offsets,
                 .x_rows = groups.rows.data(),
                 .y = y.data(),
-                .y_stride = y_stride});
+                .y_stride = y_stride,
+                .bias = bias.empty() ? nullptr : bias.data()});
     for (const uint32_t place : groups.places) {
       const auto from = y.begin() + static_cast<ptrdiff_t>(place * y_stride);
       out.insert(out.end(), from, from + static_cast<ptrdiff_t>(y_stride));
@@ -90,7 +97,12 @@ struct Grouped {
     std::vector<float> out(ids.size() * y_stride, 77.0f);
     for (size_t i = 0; i < ids.size(); ++i) {
       const float* row = x.data() + i / top_k * x_stride;
-      matmul(pool, experts[ids[i]], {.x = row, .rows = 1, .y = out.data() + i * y_stride});
+      const PackedMatrix& expert = experts[ids[i]];
+      matmul(pool, expert,
+             {.x = row,
+              .rows = 1,
+              .y = out.data() + i * y_stride,
+              .bias = bias.empty() ? nullptr : bias.data() + ids[i] * expert.outputs()});
     }
     return out;
   }

@@ -17,7 +17,7 @@
 
 namespace tandem::kernels {
 
-enum class Gate : uint8_t { kSilu, kGeluTanh, kSigmoid };
+enum class Gate : uint8_t { kSilu, kGeluTanh, kSigmoid, kClamped };
 
 /// Attention of chunks where a level has its own; otherwise null.
 struct ChunkAttention {

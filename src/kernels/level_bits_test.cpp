@@ -60,6 +60,27 @@ uint64_t product_hash(WorkerPool& pool, uint32_t bits, size_t rows) {
   return hash_of(y);
 }
 
+/// The same with codes of E2M1 in groups of 32, and powers of two as scales.
+uint64_t mxfp4_hash(WorkerPool& pool, size_t rows) {
+  Numbers numbers;
+  constexpr size_t kOutputs = 37, kGroups = 5, kGroup = 32;
+  std::vector<uint8_t> codes(kOutputs * kGroups * kGroup / 2), scales(kOutputs * kGroups);
+  for (uint8_t& code : codes) code = static_cast<uint8_t>(numbers.next());
+  for (uint8_t& scale : scales) scale = static_cast<uint8_t>(120 + numbers.next() % 8);
+  const auto w = PackedMatrix::from_quantized({.codes = codes.data(),
+                                               .scales = scales.data(),
+                                               .scale_type = ScalarType::kE8m0,
+                                               .rows = kOutputs,
+                                               .cols = kGroups * kGroup,
+                                               .group = kGroup,
+                                               .kind = CodeKind::kE2m1});
+  REQUIRE(w);
+  const std::vector<float> x = numbers.fractions(rows * w->inputs(), 3.0f);
+  std::vector<float> y(rows * kOutputs);
+  matmul(pool, *w, {.x = x.data(), .rows = rows, .y = y.data()});
+  return hash_of(y);
+}
+
 }  // namespace
 
 TEST_CASE("levels: quantized products have the same bits on x86-64 and Arm") {
@@ -70,5 +91,7 @@ TEST_CASE("levels: quantized products have the same bits on x86-64 and Arm") {
     CHECK(product_hash(pool, 2, 1) == 6948754105047259726u);
     CHECK(product_hash(pool, 4, 3) == 14150845908333505420u);
     CHECK(product_hash(pool, 8, 20) == 16585203922844637050u);
+    CHECK(mxfp4_hash(pool, 2) == 3706766085068450887u);
+    CHECK(mxfp4_hash(pool, 20) == 2210961923689750310u);
   }
 }

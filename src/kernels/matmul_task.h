@@ -21,9 +21,7 @@ struct MatmulTask {
   size_t groups = 0;     // 0 when it does not
   size_t row_block = 0;  // rows of a block, at most kRowBlock
 
-  /// Whether x is taken in 16-bit codes: with quantized weights of a checkpoint in float16 or
-  /// bfloat16, whose activations would have 11 or 8 bits elsewhere. One in float32 stays in it.
-  bool takes_codes() const { return w->is_quantized() && w->scalar_type() != ScalarType::kF32; }
+  bool takes_codes() const { return w->takes_row_codes(); }
 
   size_t items() const { return (args.rows + row_block - 1) / row_block * w->panels(); }
 

@@ -11,6 +11,9 @@ using namespace tandem::kernels;
 
 namespace {
 
+const std::initializer_list<TestFloats> kFloats = {TestFloats::mxfp4(), TestFloats::mxfp8(),
+                                                   TestFloats::nvfp4()};
+
 /// A random weight in any format, packed, with its values as doubles.
 struct Weight {
   PackedMatrix packed;
@@ -18,10 +21,8 @@ struct Weight {
 
   explicit Weight(TestRandom& random) {
     const size_t rows = random.size(1, 90);
-    if (random.chance(0.6)) {
-      const TestQuantized source(random, rows, random.size(1, 9),
-                                 random.pick({2u, 3u, 4u, 4u, 5u, 6u, 8u}),
-                                 random.pick({32u, 64u, 128u}));
+    if (random.chance(0.7)) {
+      const TestQuantized source = quantized(random, rows);
       auto result = PackedMatrix::from_quantized(source.view);
       REQUIRE(result);
       packed = std::move(*result);
@@ -42,6 +43,14 @@ struct Weight {
     for (size_t i = 0; i < rows * view.cols; ++i) {
       values.push_back(static_cast<double>(load_scalar(data.data(), view.type, i)));
     }
+  }
+
+ private:
+  static TestQuantized quantized(TestRandom& random, size_t rows) {
+    const size_t groups = random.size(1, 9);
+    if (random.chance(0.3)) return {random, rows, groups, random.pick(kFloats)};
+    return {random, rows, groups, random.pick({2u, 3u, 4u, 4u, 5u, 6u, 8u}),
+            random.pick({32u, 64u, 128u})};
   }
 };
 
@@ -104,7 +113,7 @@ struct Product {
       const double weight = w.values[n * inputs + k], value = static_cast<double>(from[k]);
       sum += value * weight;
       size += std::fabs(value * weight);
-      if (w.packed.is_quantized() && w.packed.scalar_type() != ScalarType::kF32)
+      if (w.packed.takes_row_codes())
         coded += std::fabs(weight) * greatest(from, k, w.packed.group());
     }
     const double allowed = size * 2e-6 + coded * 0.5001 / static_cast<double>(RowCodes::kMost);
@@ -144,11 +153,14 @@ TEST_CASE("matmul: quantized products have the same bits at all levels that fuse
   for (uint32_t seed = 0; seed < 100; ++seed) {
     CAPTURE(seed);
     TestRandom random(seed);
-    TestQuantized source(random, random.size(1, 90), random.size(1, 9), random.pick({2u, 4u, 8u}),
-                         random.pick({32u, 64u, 128u}));
+    const size_t rows = random.size(1, 90), groups = random.size(1, 9);
+    const TestQuantized source =
+        random.chance(0.3) ? TestQuantized(random, rows, groups, random.pick(kFloats))
+                           : TestQuantized(random, rows, groups, random.pick({2u, 4u, 8u}),
+                                           random.pick({32u, 64u, 128u}));
     const auto w = PackedMatrix::from_quantized(source.view);
     REQUIRE(w);
-    if (w->scalar_type() == ScalarType::kF32) continue;
+    if (!w->takes_row_codes()) continue;
     const Product product(random, *w, random.size(1, 70));
     WorkerPool first(1, CpuLevel::kPortable);
     const std::vector<float> portable = product.run(first, *w);

@@ -41,15 +41,49 @@ uint32_t code_at(const uint8_t* row, size_t index, uint32_t bits) {
 }
 
 const char* name_of(ScalarType type) {
-  return type == ScalarType::kF32 ? "float32" : type == ScalarType::kF16 ? "float16" : "bfloat16";
+  switch (type) {
+    case ScalarType::kF32:
+      return "float32";
+    case ScalarType::kF16:
+      return "float16";
+    case ScalarType::kBf16:
+      return "bfloat16";
+    case ScalarType::kE8m0:
+      return "E8M0";
+    case ScalarType::kE4m3:
+      return "E4M3";
+  }
+  return "";
+}
+
+const char* name_of(CodeKind kind) {
+  return kind == CodeKind::kAffine ? "" : kind == CodeKind::kE2m1 ? "E2M1 " : "E4M3 ";
 }
 
 std::string format_of(const QuantizedView& view) {
-  return fmt::format("{}-bit codes in groups of {} with {} scales", view.bits, view.group,
-                     name_of(view.scale_type));
+  return fmt::format("{}-bit {}codes in groups of {} with {} scales", view.bits, name_of(view.kind),
+                     view.group, name_of(view.scale_type));
+}
+
+Status check_width(const QuantizedView& view) {
+  if (view.cols % view.group == 0) return {};
+  return invalid("[pack] columns must come in whole groups of {}, got {}", view.group, view.cols);
+}
+
+Error unsupported_format(const QuantizedView& view) {
+  return {ErrorCode::kUnsupported,
+          fmt::format("[pack] there is no product with {}", format_of(view))};
 }
 
 Status check_view(const QuantizedView& view) {
+  const bool has_byte_scales = size_of(view.scale_type) == 1;
+  if (has_byte_scales != (view.kind != CodeKind::kAffine)) return unsupported_format(view);
+  if (has_byte_scales) {
+    const bool fits = view.bits == (view.kind == CodeKind::kE2m1 ? 4 : 8) &&
+                      (view.group == 32 || view.group == 16);
+    if (!fits) return unsupported_format(view);
+    return check_width(view);
+  }
   if (view.bits < 2 || view.bits == 7 || view.bits > 8) {
     return Error{ErrorCode::kUnsupported,
                  fmt::format("[pack] codes must have 2, 3, 4, 5, 6 or 8 bits, got {}", view.bits)};
@@ -58,10 +92,7 @@ Status check_view(const QuantizedView& view) {
     return Error{ErrorCode::kUnsupported,
                  fmt::format("[pack] groups must have 32, 64 or 128 columns, got {}", view.group)};
   }
-  if (view.cols % view.group != 0) {
-    return invalid("[pack] columns must come in whole groups of {}, got {}", view.group, view.cols);
-  }
-  return {};
+  return check_width(view);
 }
 
 /// Four codes of 4 bits, each in a byte of its own.
@@ -97,16 +128,26 @@ void pack_codes(const QuantizedView& view,
   }
 }
 
+CodeLayout layout_of(const QuantizedView& view) {
+  return {stored_bits_of(view.bits), view.group, view.scale_type, view.kind};
+}
+
+bool same_format(const QuantizedView& a, const QuantizedView& b) {
+  return a.bits == b.bits && a.group == b.group && a.scale_type == b.scale_type &&
+         a.kind == b.kind && a.is_in_float32 == b.is_in_float32;
+}
+
 /// Writes one row of codes, scales and biases at output `o` of a panel.
 void pack_row(const QuantizedView& view, size_t row, Slice cols, std::byte* panel, size_t o) {
-  const CodeLayout layout{stored_bits_of(view.bits), view.group, view.scale_type};
+  const CodeLayout layout = layout_of(view);
   const auto* codes = static_cast<const uint8_t*>(view.codes) + row * view.cols * view.bits / 8;
   const size_t size = size_of(view.scale_type);
   const size_t groups = view.cols / view.group;
   for (size_t g = cols.begin / view.group; g < cols.end / view.group; ++g) {
     const size_t from = (row * groups + g) * size;
     std::memcpy(panel + o * size, static_cast<const char*>(view.scales) + from, size);
-    std::memcpy(panel + (kPanel + o) * size, static_cast<const char*>(view.biases) + from, size);
+    if (view.kind == CodeKind::kAffine)
+      std::memcpy(panel + (kPanel + o) * size, static_cast<const char*>(view.biases) + from, size);
     if (view.bits == 4 || view.bits == 8)
       pack_words(codes + g * view.group * view.bits / 8, layout, panel, o);
     else
@@ -179,8 +220,7 @@ Result<PackedMatrix> PackedMatrix::from_quantized(std::span<const QuantizedView>
   const QuantizedView& first = views[0];
   for (const QuantizedView& view : views) {
     if (const Status status = check_view(view); !status) return status.error();
-    if (view.bits != first.bits || view.group != first.group ||
-        view.scale_type != first.scale_type) {
+    if (!same_format(view, first)) {
       return invalid("[pack] stacked matrices must have one format, got {} and {}",
                      format_of(first), format_of(view));
     }
@@ -190,13 +230,17 @@ Result<PackedMatrix> PackedMatrix::from_quantized(std::span<const QuantizedView>
                      view.group, cols.begin, cols.end);
     }
   }
-  const CodeLayout layout{stored_bits_of(first.bits), first.group, first.scale_type};
+  const CodeLayout layout = layout_of(first);
   PackedMatrix w;
   w.outputs_ = shape->outputs;
   w.inputs_ = shape->inputs;
   w.bits_ = layout.bits;
   w.group_ = layout.group;
   w.type_ = layout.type;
+  w.kind_ = layout.kind;
+  w.takes_row_codes_ = first.kind == CodeKind::kAffine
+                           ? first.scale_type != ScalarType::kF32
+                           : first.kind == CodeKind::kE2m1 && !first.is_in_float32;
   w.panel_bytes_ = w.inputs_ / layout.group * layout.group_bytes();
   w.allocate();
   pack_rows(views, w.data_.get(), w.panel_bytes_);

@@ -80,13 +80,58 @@ TEST_CASE("packed matrix: every affine width and group decodes to mlx's values")
   }
 }
 
+TEST_CASE("packed matrix: mxfp4, mxfp8 and nvfp4 decode to mlx's values") {
+  const Golden golden;
+  for (const auto& [mode, floats] :
+       {std::pair("mxfp4.", TestFloats::mxfp4()), std::pair("mxfp8.", TestFloats::mxfp8()),
+        std::pair("nvfp4.", TestFloats::nvfp4())}) {
+    CAPTURE(mode);
+    const std::string name = mode;
+    QuantizedView view;
+    view.codes = golden.data(name + "weight");
+    view.scales = golden.data(name + "scales");
+    view.scale_type = floats.scales;
+    view.kind = floats.kind;
+    view.rows = golden.extent(name + "dequant", 0);
+    view.cols = golden.extent(name + "dequant", 1);
+    view.bits = static_cast<uint32_t>(golden.extent(name + "weight", 1) * 32 / view.cols);
+    view.group = static_cast<uint32_t>(view.cols / golden.extent(name + "scales", 1));
+    CHECK(view.group == floats.group);
+    const std::vector<float> out = unpack(pack(view));
+    std::vector<float> want(view.rows * view.cols);
+    std::memcpy(want.data(), golden.data(name + "dequant"), want.size() * sizeof(float));
+    CHECK(same_bits(out, want));
+  }
+}
+
+TEST_CASE("packed matrix: codes of floats take what they take in the file") {
+  TestRandom random(4);
+  const TestQuantized source(random, 32, 3, TestFloats::mxfp4());
+  CHECK(pack(source.view).bytes() == source.codes.size() + source.scales.size());
+}
+
+TEST_CASE("scalar types: every float of 8 bits has its value") {
+  for (uint32_t bits = 0; bits < 256; ++bits) {
+    const auto byte = static_cast<uint8_t>(bits);
+    if ((bits & 0x7f) != 0x7f)
+      CHECK(static_cast<double>(from_e4m3(byte)) == value_of_float(bits, 4, 3));
+    if (bits > 0 && bits < 255)
+      CHECK(from_e8m0(byte) == std::ldexp(1.0f, static_cast<int>(bits) - 127));
+  }
+  for (uint32_t code = 0; code < 16; ++code)
+    CHECK(kDoubledE2m1[code] == 2 * value_of_float(code, 2, 1));
+}
+
 TEST_CASE("packed matrix: slices and stacks hold the same rows as the whole") {
   TestRandom random(1);
   for (int turn = 0; turn < 60; ++turn) {
     const uint32_t group = random.pick({32u, 64u, 128u});
     const size_t groups = random.size(1, 4);
     const size_t rows = random.size(1, 50);
-    const TestQuantized source(random, rows, groups, random.pick({2u, 3u, 4u, 5u, 6u, 8u}), group);
+    const TestQuantized source =
+        random.chance(0.2) && group == 32
+            ? TestQuantized(random, rows, groups, TestFloats::mxfp4())
+            : TestQuantized(random, rows, groups, random.pick({2u, 3u, 4u, 5u, 6u, 8u}), group);
     const std::vector<float> whole = unpack(pack(source.view));
 
     QuantizedView part = source.view;
@@ -164,6 +209,14 @@ TEST_CASE("packed matrix: what does not fit is an error that says what would") {
       error(same, [](QuantizedView& view) { view.bits = 3; }) ==
       invalid("[pack] stacked matrices must have one format, got 4-bit codes in groups of 64 with "
               "float32 scales and 3-bit codes in groups of 64 with float32 scales"));
+  CHECK(error([](QuantizedView& view) { view.kind = CodeKind::kE2m1; }) ==
+        unsupported("[pack] there is no product with 4-bit E2M1 codes in groups of 64 with float32 "
+                    "scales"));
+  CHECK(error([](QuantizedView& view) {
+          view.kind = CodeKind::kE4m3;
+          view.scale_type = ScalarType::kE8m0;
+        }) == unsupported("[pack] there is no product with 4-bit E4M3 codes in groups of 64 with "
+                          "E8M0 scales"));
   CHECK(error() == invalid("[pack] expected one matrix or more, got none"));
 
   DenseView dense{.data = source.view.scales, .rows = 1, .cols = 2};

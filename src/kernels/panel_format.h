@@ -39,8 +39,8 @@ struct DenseFormat<V, ScalarType::kBf16> {
 };
 
 /// Quantized weights as numbers, code * scale + bias in one rounding: for checkpoints in float32,
-/// whose products are in float32 too.
-template <class V, int kBits>
+/// whose products are in float32 too, and for codes that are no integers.
+template <class V, int kBits, CodeKind kKind>
 struct DequantizedFormat {
   static constexpr size_t kColumns = 32 / kBits;
 
@@ -55,18 +55,30 @@ struct DequantizedFormat {
     const auto parameter = [&](size_t vector) __attribute__((always_inline)) {
       return V::load(group + vector * V::kLanes * size_of(layout.type), layout.type);
     };
-    const V scale = parameter(v), bias = parameter(PackedMatrix::kPanel / V::kLanes + v);
+    const V scale = parameter(v);
+    const V bias =
+        kKind == CodeKind::kAffine ? parameter(PackedMatrix::kPanel / V::kLanes + v) : V::zero();
     const auto words =
         V::load_words(group + layout.header_bytes() + in_group / kColumns * 64 + v * V::kLanes * 4);
     visit_codes(std::make_integer_sequence<int, kColumns>(),
                 [&](auto code) __attribute__((always_inline)) {
-                  constexpr int kShift = code() % 4 * 8 + code() / 4 * kBits;
-                  f(static_cast<size_t>(code()),
-                    V::fma(V::template field<kBits, kShift>(words), scale, bias));
+                  f(static_cast<size_t>(code()), V::fma(value<code()>(words), scale, bias));
                 });
   }
 
  private:
+  /// Of code kCode of a step.
+  template <int kCode>
+  [[gnu::always_inline]] static V value(typename V::Words words) {
+    if constexpr (kKind == CodeKind::kE2m1)
+      return V::all(0.5f) *
+             V::template signed_byte<kCode % 4>(V::template doubled_e2m1<kCode / 4>(words));
+    else if constexpr (kKind == CodeKind::kE4m3)
+      return V::template e4m3<kCode>(words);
+    else
+      return V::template field<kBits, kCode % 4 * 8 + kCode / 4 * kBits>(words);
+  }
+
   template <int... kCode, class F>
   [[gnu::always_inline]] static void visit_codes(std::integer_sequence<int, kCode...>, F f) {
     (f(std::integral_constant<int, kCode>()), ...);

@@ -22,7 +22,17 @@ template <class V>
   return close_group(y, sum.to_floats(), scale, bias, row_scale, row_sum);
 }
 
-template <class V, int kBits>
+/// The same without biases, of codes that are floats.
+template <class V>
+[[gnu::always_inline]] inline V close_group(V y, V sum, V scale, float row_scale) {
+  return V::fma(scale, sum * V::all(row_scale), y);
+}
+template <class V>
+[[gnu::always_inline]] inline V close_group(V y, typename V::Ints sum, V scale, float row_scale) {
+  return close_group(y, sum.to_floats(), scale, row_scale);
+}
+
+template <class V, int kBits, CodeKind kKind>
 struct QuantizedKernel {
   using Ints = typename V::Ints;
   static constexpr int kVecs = kPanelVecs<V>;
@@ -39,10 +49,37 @@ struct QuantizedKernel {
   const int16_t* codes(size_t row, size_t column) const {
     return task.rows.codes + row * inputs + column;
   }
-  /// Scales (index below kVecs) or biases of a group.
+  /// Scales (index below kVecs) or biases of a group, as stored.
   V parameter(const std::byte* group, int index) const {
     const size_t value = static_cast<size_t>(index) * V::kLanes;
     return V::load(group + value * size_of(layout.type), layout.type);
+  }
+
+  /// Codes of pair kPair of a step as integers: those of E2M1 count halves.
+  template <int kPair>
+  [[gnu::always_inline]] static Ints field(typename V::Words words) {
+    if constexpr (kKind == CodeKind::kE2m1)
+      return Ints::template signed_bytes<kPair % 2>(V::template doubled_e2m1<kPair / 2>(words));
+    else
+      return Ints::template codes<kBits, kPair>(words);
+  }
+
+  /// A group's share of outputs: scales and, of affine codes, biases.
+  struct Closing {
+    V scale, bias;
+
+    [[gnu::always_inline]] V add(V y, Ints sum, float row_scale, float row_sum) const {
+      if constexpr (kKind == CodeKind::kAffine)
+        return close_group(y, sum, scale, bias, row_scale, row_sum);
+      else
+        return close_group(y, sum, scale, row_scale);
+    }
+  };
+  [[gnu::always_inline]] Closing closing(const std::byte* group, int v) const {
+    if constexpr (kKind == CodeKind::kAffine)
+      return {parameter(group, v), parameter(group, kVecs + v)};
+    else
+      return {parameter(group, v) * V::all(0.5f), V::zero()};
   }
 
   template <int... kPair, class F>
@@ -70,8 +107,7 @@ struct QuantizedKernel {
                 [&](auto pair) __attribute__((always_inline)) {
                   Ints fields[kPanels * kVecs];
 #pragma GCC unroll 8
-                  for (int i = 0; i < kPanels * kVecs; ++i)
-                    fields[i] = Ints::template codes<kBits, pair()>(words[i]);
+                  for (int i = 0; i < kPanels * kVecs; ++i) fields[i] = field<pair()>(words[i]);
 #pragma GCC unroll 8
                   for (int r = 0; r < kRows; ++r) {
                     const Ints factor = Ints::pair(x[r] + k + 2 * pair());
@@ -106,13 +142,12 @@ struct QuantizedKernel {
       add_group<kRows, kPanels>(at, x, sums);
 #pragma GCC unroll 8
       for (int i = 0; i < kPanels * kVecs; ++i) {
-        const V scale = parameter(at[i / kVecs], i % kVecs);
-        const V bias = parameter(at[i / kVecs], kVecs + i % kVecs);
+        const Closing group = closing(at[i / kVecs], i % kVecs);
 #pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r) {
           const size_t of = (row + static_cast<size_t>(r)) * groups + g;
           V& sum = y[r][i / kVecs][i % kVecs];
-          sum = close_group(sum, sums[r][i], scale, bias, task.rows.scales[of], task.rows.sums[of]);
+          sum = group.add(sum, sums[r][i], task.rows.scales[of], task.rows.sums[of]);
         }
       }
 #pragma GCC unroll 8

@@ -122,6 +122,14 @@ template <class V>
 }
 
 template <class V>
+[[gnu::always_inline]] inline V clamped_swiglu(V gate, V up) {
+  const V limit = V::all(7.0f), one = V::all(1.0f);
+  const V g = V::min(limit, gate);
+  const V u = V::max(V::zero() - limit, V::min(limit, up));
+  return g / (one + vec_exp(V::all(-1.702f) * g)) * (u + one);
+}
+
+template <class V>
 void gated_range(const GatedArgs& args, Gate gate, size_t begin, size_t end) {
   for (size_t r = begin; r < end; ++r) {
     const float* g = args.gate + r * args.gate_stride;
@@ -132,6 +140,8 @@ void gated_range(const GatedArgs& args, Gate gate, size_t begin, size_t end) {
     } else if (gate == Gate::kSigmoid) {
       map2<V>(g, u, out, args.width,
               [](V a, V b) { return b / (V::all(1.0f) + vec_exp(V::zero() - a)); });
+    } else if (gate == Gate::kClamped) {
+      map2<V>(g, u, out, args.width, [](V a, V b) { return clamped_swiglu(a, b); });
     } else {
       map2<V>(g, u, out, args.width, [](V a, V b) { return gelu_tanh(a) * b; });
     }

@@ -191,21 +191,42 @@ TEST_CASE("rope: rotates whole or partial heads in both pairings as complex numb
   });
 }
 
+namespace {
+
+struct NamedGate {
+  void (*run)(WorkerPool&, const GatedArgs&);
+  double (*want)(double gate, double up);
+};
+
+const NamedGate kGates[] = {
+    {swiglu, [](double x, double u) { return u * x / (1 + std::exp(-x)); }},
+    {sigmoid_gated, [](double x, double u) { return u / (1 + std::exp(-x)); }},
+    {geglu_tanh,
+     [](double x, double u) {
+       const double inner = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+       return u * 0.5 * x * (1 + std::tanh(inner));
+     }},
+    {clamped_swiglu, [](double x, double u) {
+       const double g = std::min(x, 7.0);
+       return g / (1 + std::exp(-1.702 * g)) * (std::clamp(u, -7.0, 7.0) + 1);
+     }}};
+
+}  // namespace
+
 TEST_CASE("gated activations: within 2e-6 of doubles over the whole range, wherever a value lies") {
   for_many_shapes(500, [](WorkerPool& one, WorkerPool& two, TestRandom& random) {
     const size_t rows = random_rows(random), width = random.size(1, 100);
     const size_t gate_stride = width + random.size(0, 3), up_stride = width + random.size(0, 3);
-    const bool gelu = random.chance(0.4), sigmoid = !gelu && random.chance(0.5);
-    const auto compute = gelu ? geglu_tanh : sigmoid ? sigmoid_gated : swiglu;
+    const NamedGate& named = kGates[random.size(0, 3)];
     const auto gate = random.normals(rows * gate_stride, random.pick({0.01f, 1.0f, 10.0f, 100.0f}));
-    const auto up = random.normals(rows * up_stride);
+    const auto up = random.normals(rows * up_stride, named.run == clamped_swiglu ? 5.0f : 1.0f);
     GatedArgs args{.gate = gate.data(), .up = up.data(), .rows = rows, .width = width};
     args.gate_stride = gate_stride;
     args.up_stride = up_stride;
     const auto run = [&](WorkerPool& pool) {
       std::vector<float> out(rows * width);
       args.out = out.data();
-      compute(pool, args);
+      named.run(pool, args);
       return out;
     };
     const std::vector<float> out = run(one);
@@ -213,9 +234,7 @@ TEST_CASE("gated activations: within 2e-6 of doubles over the whole range, where
     for (size_t i = 0; i < want.size(); ++i) {
       const double x = gate[i / width * gate_stride + i % width];
       const double u = up[i / width * up_stride + i % width];
-      const double inner = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
-      const double weight = gelu ? 0.5 * (1 + std::tanh(inner)) : 1 / (1 + std::exp(-x));
-      want[i] = u * weight * (sigmoid ? 1 : x);
+      want[i] = named.want(x, u);
     }
     REQUIRE(worst_error(out, want) < 2e-6);
     REQUIRE(same_bits(out, run(two)));
@@ -225,7 +244,7 @@ TEST_CASE("gated activations: within 2e-6 of doubles over the whole range, where
     const float u = up[i / width * up_stride + i % width];
     std::vector<float> alone(1);
     const GatedArgs single{.gate = &x, .up = &u, .out = alone.data(), .rows = 1, .width = 1};
-    compute(one, single);
+    named.run(one, single);
     REQUIRE(alone[0] == out[i]);
   });
 }

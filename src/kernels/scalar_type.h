@@ -8,9 +8,36 @@
 
 namespace tandem::kernels {
 
-enum class ScalarType : uint8_t { kF32, kF16, kBf16 };
+enum class ScalarType : uint8_t {
+  kF32,
+  kF16,
+  kBf16,
+  kE8m0,  // a power of two in a byte: of scales only
+  kE4m3,  // a float of 8 bits, OCP's without infinities: of scales only
+};
 
-constexpr size_t size_of(ScalarType type) { return type == ScalarType::kF32 ? 4 : 2; }
+constexpr size_t size_of(ScalarType type) {
+  return type == ScalarType::kF32                                 ? 4
+         : type == ScalarType::kE8m0 || type == ScalarType::kE4m3 ? 1
+                                                                  : 2;
+}
+
+/// Twice the values of E2M1 (a float of 4 bits): signed integers, whose products add up exactly.
+inline constexpr int8_t kDoubledE2m1[16] = {0, 1,  2,  3,  4,  6,  8,  12,
+                                            0, -1, -2, -3, -4, -6, -8, -12};
+
+/// 2^(bits - 127), but 0 for 0, whose power no product could tell from it.
+[[gnu::always_inline]] inline float from_e8m0(uint8_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 23);
+}
+
+/// Exact; the two codes of NaN, which no kernel meets, become 480.
+[[gnu::always_inline]] inline float from_e4m3(uint8_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x80u) << 24;
+  // Moves the exponent by multiplication, which also normalises subnormal values.
+  const float magnitude = std::bit_cast<float>((bits & 0x7fu) << 20) * 0x1p120f;
+  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
+}
 
 [[gnu::always_inline]] inline float from_bf16(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
@@ -52,8 +79,11 @@ constexpr size_t size_of(ScalarType type) { return type == ScalarType::kF32 ? 4 
     std::memcpy(&value, static_cast<const char*>(data) + index * 4, 4);
     return value;
   }
+  const auto* bytes = static_cast<const uint8_t*>(data);
+  if (type == ScalarType::kE8m0) return from_e8m0(bytes[index]);
+  if (type == ScalarType::kE4m3) return from_e4m3(bytes[index]);
   uint16_t bits;
-  std::memcpy(&bits, static_cast<const char*>(data) + index * 2, 2);
+  std::memcpy(&bits, bytes + index * 2, 2);
   return type == ScalarType::kF16 ? from_f16(bits) : from_bf16(bits);
 }
 

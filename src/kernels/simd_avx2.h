@@ -85,6 +85,24 @@ struct Avx2Vec {
     const __m256i mask = _mm256_set1_epi32((1 << kBits) - 1);
     return {_mm256_cvtepi32_ps(_mm256_and_si256(_mm256_srli_epi32(w, kShift), mask))};
   }
+  /// Words of four signed bytes, of words whose bytes are codes.
+  [[gnu::always_inline]] static Words doubled_e2m1(Words codes) {
+    const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kDoubledE2m1));
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), codes);
+  }
+  template <int kHalf>
+  [[gnu::always_inline]] static Words doubled_e2m1(Words w) {
+    const __m256i mask = _mm256_set1_epi8(15);
+    return doubled_e2m1(_mm256_and_si256(_mm256_srli_epi32(w, 4 * kHalf), mask));
+  }
+  template <int kByte>
+  [[gnu::always_inline]] static Avx2Vec signed_byte(Words w) {
+    return {_mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(w, 24 - 8 * kByte), 24))};
+  }
+  template <int kByte>
+  [[gnu::always_inline]] static Avx2Vec e4m3(Words w) {
+    return top_e4m3(_mm256_slli_epi32(w, 24 - 8 * kByte));
+  }
   [[gnu::always_inline]] static Avx2Vec low_bf16(Words w) {
     return {_mm256_castsi256_ps(_mm256_slli_epi32(w, 16))};
   }
@@ -94,6 +112,12 @@ struct Avx2Vec {
   }
   [[gnu::always_inline]] static Avx2Vec load(const std::byte* p, ScalarType type) {
     if (type == ScalarType::kF32) return load(reinterpret_cast<const float*>(p));
+    if (size_of(type) == 1) {
+      const __m256i bytes =
+          _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+      if (type == ScalarType::kE4m3) return top_e4m3(_mm256_slli_epi32(bytes, 24));
+      return {_mm256_castsi256_ps(_mm256_slli_epi32(bytes, 23))};
+    }
     const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     if (type == ScalarType::kF16) return {_mm256_cvtph_ps(halves)};
     return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16))};
@@ -108,6 +132,13 @@ struct Avx2Vec {
   }
 
  private:
+  /// Of the E4M3 code in the highest byte of each word, whatever the others hold.
+  [[gnu::always_inline]] static Avx2Vec top_e4m3(Words w) {
+    const __m256i rest = _mm256_and_si256(_mm256_srli_epi32(w, 4), _mm256_set1_epi32(0x07f00000));
+    const auto magnitude = _mm256_mul_ps(_mm256_castsi256_ps(rest), _mm256_set1_ps(0x1p120f));
+    const __m256i sign = _mm256_and_si256(w, _mm256_set1_epi32(INT32_MIN));
+    return {_mm256_castsi256_ps(_mm256_or_si256(_mm256_castps_si256(magnitude), sign))};
+  }
   [[gnu::always_inline]] static __m256i first_lanes(size_t n) {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lane);
@@ -133,6 +164,10 @@ struct Avx2Vec::Ints {
     if constexpr (kShift + kBits == 16) return {_mm256_srli_epi16(w, kShift)};
     if constexpr (kShift == 0) return {_mm256_and_si256(w, mask)};
     return {_mm256_and_si256(_mm256_srli_epi16(w, kShift), mask)};
+  }
+  template <int kPair>
+  [[gnu::always_inline]] static Ints signed_bytes(Words w) {
+    return {_mm256_srai_epi16(kPair == 0 ? _mm256_slli_epi16(w, 8) : w, 8)};
   }
   [[gnu::always_inline]] static Ints dot(Ints sum, Ints a, Ints b) {
     __m256i out = _mm256_add_epi32(sum.v, _mm256_madd_epi16(a.v, b.v));

@@ -89,6 +89,24 @@ struct Avx512Vec {
     const __m512i mask = _mm512_set1_epi32((1 << kBits) - 1);
     return {_mm512_cvtepi32_ps(_mm512_and_si512(_mm512_srli_epi32(w, kShift), mask))};
   }
+  /// Words of four signed bytes, of words whose bytes are codes.
+  [[gnu::always_inline]] static Words doubled_e2m1(Words codes) {
+    const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kDoubledE2m1));
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), codes);
+  }
+  template <int kHalf>
+  [[gnu::always_inline]] static Words doubled_e2m1(Words w) {
+    const __m512i mask = _mm512_set1_epi8(15);
+    return doubled_e2m1(_mm512_and_si512(_mm512_srli_epi32(w, 4 * kHalf), mask));
+  }
+  template <int kByte>
+  [[gnu::always_inline]] static Avx512Vec signed_byte(Words w) {
+    return {_mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(w, 24 - 8 * kByte), 24))};
+  }
+  template <int kByte>
+  [[gnu::always_inline]] static Avx512Vec e4m3(Words w) {
+    return top_e4m3(_mm512_slli_epi32(w, 24 - 8 * kByte));
+  }
   [[gnu::always_inline]] static Avx512Vec low_bf16(Words w) {
     return {_mm512_castsi512_ps(_mm512_slli_epi32(w, 16))};
   }
@@ -98,6 +116,12 @@ struct Avx512Vec {
   }
   [[gnu::always_inline]] static Avx512Vec load(const std::byte* p, ScalarType type) {
     if (type == ScalarType::kF32) return load(reinterpret_cast<const float*>(p));
+    if (size_of(type) == 1) {
+      const __m512i bytes =
+          _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+      if (type == ScalarType::kE4m3) return top_e4m3(_mm512_slli_epi32(bytes, 24));
+      return {_mm512_castsi512_ps(_mm512_slli_epi32(bytes, 23))};
+    }
     const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     if (type == ScalarType::kF16) return {_mm512_cvtph_ps(halves)};
     return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16))};
@@ -111,6 +135,13 @@ struct Avx512Vec {
   }
 
  private:
+  /// Of the E4M3 code in the highest byte of each word, whatever the others hold.
+  [[gnu::always_inline]] static Avx512Vec top_e4m3(Words w) {
+    const __m512i rest = _mm512_and_si512(_mm512_srli_epi32(w, 4), _mm512_set1_epi32(0x07f00000));
+    const auto magnitude = _mm512_mul_ps(_mm512_castsi512_ps(rest), _mm512_set1_ps(0x1p120f));
+    const __m512i sign = _mm512_and_si512(w, _mm512_set1_epi32(INT32_MIN));
+    return {_mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(magnitude), sign))};
+  }
   [[gnu::always_inline]] static __mmask16 first_lanes(size_t n) {
     return static_cast<__mmask16>((1u << n) - 1);
   }
@@ -135,6 +166,10 @@ struct Avx512Vec::Ints {
     if constexpr (kShift + kBits == 16) return {_mm512_srli_epi16(w, kShift)};
     if constexpr (kShift == 0) return {_mm512_and_si512(w, mask)};
     return {_mm512_and_si512(_mm512_srli_epi16(w, kShift), mask)};
+  }
+  template <int kPair>
+  [[gnu::always_inline]] static Ints signed_bytes(Words w) {
+    return {_mm512_srai_epi16(kPair == 0 ? _mm512_slli_epi16(w, 8) : w, 8)};
   }
   [[gnu::always_inline]] static Ints dot(Ints sum, Ints a, Ints b) {
     return {_mm512_dpwssd_epi32(sum.v, a.v, b.v)};

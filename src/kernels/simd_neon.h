@@ -107,6 +107,18 @@ struct NeonVec {
   [[gnu::always_inline]] static NeonVec field(Words w) {
     return {field<kBits, kShift>(w.val[0]), field<kBits, kShift>(w.val[1])};
   }
+  template <int kHalf>
+  [[gnu::always_inline]] static Words doubled_e2m1(Words w) {
+    return {{doubled_e2m1<kHalf>(w.val[0]), doubled_e2m1<kHalf>(w.val[1])}};
+  }
+  template <int kByte>
+  [[gnu::always_inline]] static NeonVec signed_byte(Words w) {
+    return {signed_byte<kByte>(w.val[0]), signed_byte<kByte>(w.val[1])};
+  }
+  template <int kByte>
+  [[gnu::always_inline]] static NeonVec e4m3(Words w) {
+    return {top_e4m3(shifted_up<kByte>(w.val[0])), top_e4m3(shifted_up<kByte>(w.val[1]))};
+  }
   [[gnu::always_inline]] static NeonVec low_bf16(Words w) {
     return {vreinterpretq_f32_u32(vshlq_n_u32(w.val[0], 16)),
             vreinterpretq_f32_u32(vshlq_n_u32(w.val[1], 16))};
@@ -118,6 +130,7 @@ struct NeonVec {
   }
   [[gnu::always_inline]] static NeonVec load(const std::byte* p, ScalarType type) {
     const auto* bytes = reinterpret_cast<const uint8_t*>(p);
+    if (size_of(type) == 1) return load_bytes(vmovl_u8(vld1_u8(bytes)), type);
     const uint8x16_t first = vld1q_u8(bytes);
     if (type == ScalarType::kF32) {
       return {vreinterpretq_f32_u8(first), vreinterpretq_f32_u8(vld1q_u8(bytes + 16))};
@@ -132,6 +145,39 @@ struct NeonVec {
   }
 
  private:
+  [[gnu::always_inline]] static NeonVec load_bytes(uint16x8_t bytes, ScalarType type) {
+    const uint32x4_t first = vmovl_u16(vget_low_u16(bytes)), last = vmovl_high_u16(bytes);
+    if (type == ScalarType::kE4m3)
+      return {top_e4m3(shifted_up<0>(first)), top_e4m3(shifted_up<0>(last))};
+    return {vreinterpretq_f32_u32(vshlq_n_u32(first, 23)),
+            vreinterpretq_f32_u32(vshlq_n_u32(last, 23))};
+  }
+  template <int kHalf>
+  [[gnu::always_inline]] static uint32x4_t doubled_e2m1(uint32x4_t w) {
+    uint8x16_t codes = vreinterpretq_u8_u32(w);
+    if constexpr (kHalf == 0)
+      codes = vandq_u8(codes, vdupq_n_u8(15));
+    else
+      codes = vshrq_n_u8(codes, 4);
+    return vreinterpretq_u32_s8(vqtbl1q_s8(vld1q_s8(kDoubledE2m1), codes));
+  }
+  /// Byte kByte of each word as its highest.
+  template <int kByte>
+  [[gnu::always_inline]] static uint32x4_t shifted_up(uint32x4_t w) {
+    if constexpr (kByte == 3) return w;
+    return vshlq_n_u32(w, 24 - 8 * kByte);
+  }
+  template <int kByte>
+  [[gnu::always_inline]] static float32x4_t signed_byte(uint32x4_t w) {
+    return vcvtq_f32_s32(vshrq_n_s32(vreinterpretq_s32_u32(shifted_up<kByte>(w)), 24));
+  }
+  /// Of the E4M3 code in the highest byte of each word, whatever the others hold.
+  [[gnu::always_inline]] static float32x4_t top_e4m3(uint32x4_t w) {
+    const uint32x4_t rest = vandq_u32(vshrq_n_u32(w, 4), vdupq_n_u32(0x07f00000u));
+    const float32x4_t magnitude = vmulq_n_f32(vreinterpretq_f32_u32(rest), 0x1p120f);
+    const uint32x4_t sign = vandq_u32(w, vdupq_n_u32(0x80000000u));
+    return vreinterpretq_f32_u32(vorrq_u32(vreinterpretq_u32_f32(magnitude), sign));
+  }
   [[gnu::always_inline]] static float32x4_t power_of_two(float32x4_t exponent) {
     const int32x4_t biased = vaddq_s32(vcvtq_s32_f32(exponent), vdupq_n_s32(127));
     return vreinterpretq_f32_s32(vshlq_n_s32(biased, 23));
@@ -164,6 +210,10 @@ struct NeonVec::Ints {
   [[gnu::always_inline]] static Ints codes(Words w) {
     return {{codes<kBits, kPair>(w.val[0]), codes<kBits, kPair>(w.val[1])}};
   }
+  template <int kPair>
+  [[gnu::always_inline]] static Ints signed_bytes(Words w) {
+    return {{signed_bytes<kPair>(w.val[0]), signed_bytes<kPair>(w.val[1])}};
+  }
   /// a: codes of a step, b: a pair.
   [[gnu::always_inline]] static Ints dot(Ints sum, Ints a, Ints b) {
     const int16x8_t x = vreinterpretq_s16_s32(b.v[0]);
@@ -179,6 +229,12 @@ struct NeonVec::Ints {
   }
 
  private:
+  template <int kPair>
+  [[gnu::always_inline]] static int32x4_t signed_bytes(uint32x4_t w) {
+    int16x8_t halves = vreinterpretq_s16_u32(w);
+    if constexpr (kPair == 0) halves = vshlq_n_s16(halves, 8);
+    return vreinterpretq_s32_s16(vshrq_n_s16(halves, 8));
+  }
   template <int kBits, int kPair>
   [[gnu::always_inline]] static int32x4_t codes(uint32x4_t w) {
     constexpr int kShift = kPair / 2 * kBits + kPair % 2 * 8;

@@ -111,6 +111,29 @@ struct PortableVec {
     const Words bits = (w >> kShift) & ((1u << kBits) - 1);
     return {__builtin_convertvector(reinterpret_cast<Int32s>(bits), Floats)};
   }
+  /// Words of four signed bytes: twice the values of the E2M1 codes in half kHalf (0: low) of each
+  /// byte.
+  template <int kHalf>
+  [[gnu::always_inline]] static Words doubled_e2m1(Words w) {
+    uint8_t bytes[sizeof(Words)];
+    std::memcpy(bytes, &w, sizeof(w));
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(kDoubledE2m1[byte >> (4 * kHalf) & 15]);
+    std::memcpy(&w, bytes, sizeof(w));
+    return w;
+  }
+  /// Byte kByte of each word.
+  template <int kByte>
+  [[gnu::always_inline]] static PortableVec signed_byte(Words w) {
+    const Int32s values = reinterpret_cast<Int32s>(w << (24 - 8 * kByte)) >> 24;
+    return {__builtin_convertvector(values, Floats)};
+  }
+  /// The value of the E4M3 code in byte kByte of each word, as from_e4m3().
+  template <int kByte>
+  [[gnu::always_inline]] static PortableVec e4m3(Words w) {
+    const Words byte = w << (24 - 8 * kByte);
+    const Floats magnitude = reinterpret_cast<Floats>(byte >> 4 & 0x07f00000u) * 0x1p120f;
+    return {reinterpret_cast<Floats>(reinterpret_cast<Words>(magnitude) | (byte & 0x80000000u))};
+  }
   [[gnu::always_inline]] static PortableVec low_bf16(Words w) {
     return {reinterpret_cast<Floats>(w << 16)};
   }
@@ -167,6 +190,14 @@ struct PortableVec::Ints {
     constexpr int kShift = kPair / 2 * kBits + kPair % 2 * 8;
     constexpr uint32_t kMask = (1u << kBits) - 1;
     return {reinterpret_cast<Lanes>((w >> kShift) & (kMask | kMask << 16))};
+  }
+  /// Pair kPair of words of four signed bytes.
+  template <int kPair>
+  [[gnu::always_inline]] static Ints signed_bytes(Words w) {
+    const Words halves = kPair == 0 ? w << 8 : w;
+    const Lanes low = reinterpret_cast<Lanes>(halves << 16) >> 24 & 0xffff;
+    const Lanes high = reinterpret_cast<Lanes>(halves) >> 24 << 16;
+    return {low | high};
   }
   /// sum + both products of a lane; exact while it fits 32 bits.
   [[gnu::always_inline]] static Ints dot(Ints sum, Ints a, Ints b) {
