@@ -1,6 +1,7 @@
 #include "format/checkpoint.h"
 
 #include "format/gguf_checkpoint.h"
+#include "format/gpt_oss_experts.h"
 #include "format/safetensors_checkpoint.h"
 #include "format/text_model.h"
 
@@ -10,7 +11,8 @@ Result<std::shared_ptr<const Checkpoint>> open_checkpoint(const std::filesystem:
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     auto checkpoint = open_safetensors_checkpoint(path);
-    return checkpoint ? text_model(*std::move(checkpoint)) : checkpoint;
+    if (checkpoint) checkpoint = text_model(*std::move(checkpoint));
+    return checkpoint ? gpt_oss_experts(*std::move(checkpoint)) : checkpoint;
   }
   if (!std::filesystem::exists(path, ignored)) {
     return Error{

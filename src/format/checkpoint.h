@@ -17,9 +17,9 @@ namespace tandem::format {
 
 class Gguf;
 
-/// Immutable after open(); thread-safe. Affine-quantized modules appear as `<module>.weight` (u32
-/// words, [out, in * bits / 32], codes LSB first), `<module>.scales` and `<module>.biases` ([out,
-/// in / group_size]).
+/// Immutable after open(); thread-safe. Quantized modules appear as `<module>.weight` (u32
+/// words, [out, in * bits / 32], codes LSB first), `<module>.scales` and, of affine ones,
+/// `<module>.biases` ([out, in / group_size]).
 class Checkpoint {
  public:
   virtual ~Checkpoint() = default;
@@ -39,9 +39,8 @@ class Checkpoint {
   virtual Result<Tensor> tensor(std::string_view name,
                                 std::optional<RowRange> rows = std::nullopt) const = 0;
 
-  /// How a module is quantized; nullopt when it has no scales. kUnsupported for modes other than
-  /// affine and for bits or groups that there are no kernels for; kCorrupt for what is of another
-  /// type.
+  /// How a module is quantized; nullopt when it has no scales. kUnsupported for modes, bits
+  /// or groups that there are no kernels for; kCorrupt for what is of another type.
   virtual Result<std::optional<Quantization>> quantization(std::string_view module) const = 0;
 
   /// Bytes of all tensors as stored.

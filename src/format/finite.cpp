@@ -1,5 +1,6 @@
 #include "format/finite.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -65,6 +66,15 @@ bool is_finite(const Tensor& tensor, const Window& window) {
     default:
       return true;
   }
+}
+
+uint8_t greatest_byte(const Tensor& tensor, const Window& w, uint8_t mask) {
+  const auto* data = reinterpret_cast<const uint8_t*>(tensor.bytes.data());
+  uint8_t most = 0;
+  for (size_t row = w.first_row; row < w.end_row; ++row)
+    for (size_t at = w.first_column; at < w.end_column; ++at)
+      most = std::max(most, static_cast<uint8_t>(data[row * w.width + at] & mask));
+  return most;
 }
 
 }  // namespace tandem::format

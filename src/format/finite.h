@@ -20,4 +20,7 @@ struct Window {
 /// less than a copy of what it looks at.
 bool is_finite(const Tensor& tensor, const Window& window);
 
+/// The greatest byte of this part after `mask`, whose columns count bytes, whatever the type.
+uint8_t greatest_byte(const Tensor& tensor, const Window& window, uint8_t mask);
+
 }  // namespace tandem::format

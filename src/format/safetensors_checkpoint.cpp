@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <map>
 #include <set>
@@ -154,7 +155,7 @@ Result<int> read_one_of(const Json& entry,
                         std::string_view module,
                         const char* key,
                         int otherwise,
-                        std::initializer_list<int> allowed) {
+                        const std::vector<int>& allowed) {
   const auto value = entry.find(key);
   if (value == entry.end()) return otherwise;
   if (value->is_number_integer()) {
@@ -166,6 +167,36 @@ Result<int> read_one_of(const Json& entry,
                fmt::format("config: quantization.{} of {} should be one of {}, is {}: correct "
                            "config.json or convert the model again",
                            key, module, fmt::join(allowed, ", "), value->dump())};
+}
+
+/// What there are kernels for in a mode; those that an entry need not name.
+struct Widths {
+  int usual_bits;
+  std::vector<int> bits;
+  int usual_group;
+  std::vector<int> groups;
+};
+
+/// By QuantMode.
+const Widths& widths_of(QuantMode mode) {
+  static const std::array<Widths, 4> kAll = {{{4, {2, 3, 4, 5, 6, 8}, 64, {32, 64, 128}},
+                                              {4, {4}, 32, {32}},
+                                              {8, {8}, 32, {32}},
+                                              {4, {4}, 16, {16}}}};
+  return kAll[static_cast<size_t>(mode)];
+}
+
+/// Affine unless the entry says otherwise: that of one module does not follow the whole model's, as
+/// in MLX.
+Result<QuantMode> read_mode(const Json& entry, std::string_view module) {
+  const Json mode = entry.value("mode", Json("affine"));
+  const auto known =
+      mode.is_string() ? quant_mode_from_name(mode.get<std::string>()) : std::nullopt;
+  if (known) return *known;
+  return Error{mode.is_string() ? ErrorCode::kUnsupported : ErrorCode::kCorrupt,
+               fmt::format("config: quantization.mode of {} is {}; affine, mxfp4, mxfp8 and nvfp4 "
+                           "are supported: convert the model with one of them",
+                           module, mode.dump())};
 }
 
 }  // namespace
@@ -203,18 +234,15 @@ Result<std::optional<Quantization>> quantization_from_config(const Json& config,
                     module, own->dump())};
   }
   const Json& entry = has_own ? *own : *whole;
-  const Json mode = entry.value("mode", whole->value("mode", Json("affine")));
-  if (mode != "affine") {
-    return Error{mode.is_string() ? ErrorCode::kUnsupported : ErrorCode::kCorrupt,
-                 fmt::format("config: quantization.mode of {} is {}; only \"affine\" is supported "
-                             "so far: convert the model with that",
-                             module, mode.dump())};
-  }
-  const auto bits = read_one_of(entry, module, "bits", 4, {2, 3, 4, 5, 6, 8});
+  const auto mode = read_mode(entry, module);
+  if (!mode) return mode.error();
+  const Widths& widths = widths_of(*mode);
+  const auto bits = read_one_of(entry, module, "bits", widths.usual_bits, widths.bits);
   if (!bits) return bits.error();
-  const auto group_size = read_one_of(entry, module, "group_size", 64, {32, 64, 128});
+  const auto group_size =
+      read_one_of(entry, module, "group_size", widths.usual_group, widths.groups);
   if (!group_size) return group_size.error();
-  return std::optional<Quantization>({.bits = *bits, .group_size = *group_size});
+  return std::optional<Quantization>({.bits = *bits, .group_size = *group_size, .mode = *mode});
 }
 
 }  // namespace tandem::format

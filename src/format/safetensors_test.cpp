@@ -180,6 +180,19 @@ TEST_CASE("quantization: a module's true means that of the whole, its false that
   CHECK_FALSE(read("false", false)->has_value());
 }
 
+TEST_CASE("quantization: a mode has bits and groups of its own, and only a module's own entry") {
+  const auto read = [](const char* quantization) {
+    return quantization_from_config({{"quantization", Json::parse(quantization)}}, "a", true);
+  };
+  CHECK(**read(R"({"mode": "mxfp4"})") == Quantization{4, 32, QuantMode::kMxfp4});
+  CHECK(**read(R"({"mode": "mxfp8", "bits": 8})") == Quantization{8, 32, QuantMode::kMxfp8});
+  CHECK(**read(R"({"mode": "nvfp4", "group_size": 16})") == Quantization{4, 16, QuantMode::kNvfp4});
+  CHECK(**read(R"({"mode": "mxfp4", "a": {"bits": 8}})") == Quantization{8, 64});
+  for (const char* wrong : {R"({"mode": "mxfp4", "group_size": 64})",
+                            R"({"mode": "nvfp4", "bits": 8})", R"({"mode": "mxfp8", "bits": 4})"})
+    CHECK(read(wrong).error().code == ErrorCode::kUnsupported);
+}
+
 TEST_CASE("quantization of a wrong type or out of range is refused by name, with what may be") {
   const auto refused = [](const char* quantization, const char* word) {
     const auto read =
@@ -206,7 +219,7 @@ TEST_CASE("quantization of a wrong type or out of range is refused by name, with
     refused(fmt::format(R"({{"bits": {}, "group_size": 64}})", value).c_str(),
             "quantization.bits of model.a should be one of 2, 3, 4, 5, 6, 8, is ");
   }
-  for (const char* value : {"4", "null", "[\"affine\"]", "\"mxfp4\""}) {
+  for (const char* value : {"4", "null", "[\"affine\"]", "\"mxfp6\""}) {
     refused(fmt::format(R"({{"mode": {}}})", value).c_str(), "quantization.mode");
     refused(fmt::format(R"({{"model.a": {{"mode": {}}}}})", value).c_str(), "quantization.mode");
   }

@@ -28,6 +28,12 @@ constexpr std::array<Entry, 13> kEntries{{
     {Dtype::kBool, "BOOL", 1},
 }};
 
+constexpr std::array<std::pair<QuantMode, std::string_view>, 4> kModes{
+    {{QuantMode::kAffine, "affine"},
+     {QuantMode::kMxfp4, "mxfp4"},
+     {QuantMode::kMxfp8, "mxfp8"},
+     {QuantMode::kNvfp4, "nvfp4"}}};
+
 }  // namespace
 
 size_t size_of(Dtype dtype) { return kEntries[static_cast<size_t>(dtype)].size; }
@@ -37,6 +43,15 @@ std::string_view name(Dtype dtype) { return kEntries[static_cast<size_t>(dtype)]
 std::optional<Dtype> dtype_from_name(std::string_view name) {
   for (const Entry& entry : kEntries) {
     if (entry.name == name) return entry.dtype;
+  }
+  return std::nullopt;
+}
+
+std::string_view name(QuantMode mode) { return kModes[static_cast<size_t>(mode)].second; }
+
+std::optional<QuantMode> quant_mode_from_name(std::string_view name) {
+  for (const auto& [mode, its] : kModes) {
+    if (its == name) return mode;
   }
   return std::nullopt;
 }

@@ -48,10 +48,23 @@ struct RowRange {
   int64_t end = 0;
 };
 
-/// Affine quantization of a module: w = code * scale + bias over groups of `group_size` inputs.
+/// How codes and scales stand for weights, under MLX's names. Codes of the micro-scaled ones are
+/// OCP's floats, their scales bytes: powers of two (E8M0), or E4M3 in nvfp4.
+enum class QuantMode : uint8_t {
+  kAffine,  // code * scale + bias
+  kMxfp4,   // E2M1 * scale, groups of 32
+  kMxfp8,   // E4M3 * scale, groups of 32
+  kNvfp4,   // E2M1 * scale, groups of 16
+};
+
+std::string_view name(QuantMode mode);
+std::optional<QuantMode> quant_mode_from_name(std::string_view name);
+
+/// Quantization of a module: `group_size` inputs of an output share a scale.
 struct Quantization {
   int bits = 4;
   int group_size = 64;
+  QuantMode mode = QuantMode::kAffine;
 
   bool operator==(const Quantization&) const = default;
 };

@@ -17,6 +17,17 @@ Error other_experts(uint32_t experts, const std::string& found) {
                       experts, found)};
 }
 
+/// Of a router, or of a projection of all experts.
+bool is_of_all_experts(std::string_view leaf) {
+  constexpr std::string_view kStart[] = {"gate.",
+                                         "router.",
+                                         "switch_mlp.",
+                                         "experts.gate_proj.",
+                                         "experts.up_proj.",
+                                         "experts.down_proj."};
+  return std::ranges::any_of(kStart, [&](std::string_view s) { return leaf.starts_with(s); });
+}
+
 /// Routers and stacks have one row for each expert, and there are no experts beyond: otherwise a
 /// part of them would be used without a word.
 Status check_experts(const format::Checkpoint& checkpoint, uint32_t experts, bool may_be_fused) {
@@ -29,12 +40,13 @@ Status check_experts(const format::Checkpoint& checkpoint, uint32_t experts, boo
     const auto leaf = std::string_view(name).substr(name.find(*block) + block->size());
     const bool is_fused =
         leaf.starts_with("experts.gate_up_proj") || leaf.starts_with("experts.down_proj");
-    if (is_fused && !may_be_fused)
+    const bool is_stacked = is_fused && !leaf.ends_with("_proj");
+    if (is_fused && !is_stacked && !may_be_fused)
       return Error{ErrorCode::kUnsupported,
                    fmt::format("{}: experts in one tensor as transformers keeps them are not read "
                                "for this family: convert the checkpoint with mlx_lm.convert",
                                name)};
-    if (is_fused || leaf.starts_with("gate.") || leaf.starts_with("switch_mlp.")) {
+    if (is_fused || is_of_all_experts(leaf)) {
       const auto tensor = checkpoint.describe(name);
       if (!tensor) return tensor.error();
       const int64_t rows = tensor->shape.empty() ? 0 : tensor->shape[0];

@@ -92,6 +92,7 @@ tensor::RopeSpec decode_rope(const Json& json, const Config& config) {
   spec.high_freq_factor = real(s, "high_freq_factor", 4.0);
   spec.beta_fast = real(s, "beta_fast", 32.0);
   spec.beta_slow = real(s, "beta_slow", 1.0);
+  spec.truncates = flag(s, "truncate", true);
   spec.mscale = real(s, "mscale", 1.0);
   spec.mscale_all_dim = real(s, "mscale_all_dim", 0.0);
   spec.attention_factor = real(s, "attention_factor", 0.0);

@@ -41,6 +41,28 @@ TEST_CASE("families: an unknown one is refused with the nearest that is served")
   CHECK(find_arch(Json::object()).error().message.find("(none)") != std::string::npos);
 }
 
+TEST_CASE("families: gpt-oss has a window in every other layer, and yarn between broken pairs") {
+  Json json = base("gpt_oss");
+  json.update({{"num_local_experts", 8}, {"num_experts_per_tok", 3}, {"swiglu_limit", 7.0}});
+  const Config plain = decode(json);
+  CHECK(plain.windows == std::vector<uint32_t>{128, 0, 128, 0, 128, 0});
+  CHECK(plain.expert_mlp == 96);
+  CHECK(plain.routing.renormalizes);
+  CHECK(plain.rope->inverse_frequencies.back() == doctest::Approx(std::pow(150000, -30.0 / 32)));
+  json["rope_scaling"] = {{"rope_type", "yarn"},
+                          {"factor", 32.0},
+                          {"original_max_position_embeddings", 4096},
+                          {"truncate", false}};
+  // Between pairs 4.05 and 8.70 of 16, 6 lies 0.4199 of the way: 150000^(-12 / 32) (1 -
+  // 0.4199 + 0.4199 / 32).
+  CHECK(decode(json).rope->inverse_frequencies[6] == doctest::Approx(0.00679496).epsilon(1e-3));
+  json["rope_scaling"]["truncate"] = true;  // 4 and 9
+  CHECK(decode(json).rope->inverse_frequencies[6] == doctest::Approx(0.00701571).epsilon(1e-3));
+  CHECK(refuses(json, "swiglu_limit", 8.0));
+  CHECK(refuses(json, "num_experts_per_tok", 9));
+  CHECK(refuses(json, "num_local_experts", nullptr));
+}
+
 TEST_CASE("families: gemma3 sees windows in five of six layers, with a rope of their own") {
   Json json = base("gemma3_text");
   const Config plain = decode(json);

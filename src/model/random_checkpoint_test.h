@@ -18,10 +18,10 @@ struct RandomOptions {
   uint32_t kv_heads = 2;
   uint32_t head_dim = 32;
   uint32_t mlp = 96;
-  uint32_t experts = 8;  // of qwen3_moe
+  uint32_t experts = 8;  // of qwen3_moe and gpt_oss
   uint32_t experts_of_token = 2;
   uint32_t expert_mlp = 64;
-  uint32_t dense_layer = 1;    // among those with experts
+  uint32_t dense_layer = 1;    // among those with experts, in qwen3_moe
   bool stacks_experts = true;  // or each has tensors of its own, with the same content
   uint32_t attends_from = 1;   // of hybrids: this layer attends and every third after it
   uint32_t taps = 3;           // of hybrids' convolutions
@@ -32,8 +32,10 @@ struct RandomOptions {
   bool has_biases = false;
   int bits = 0;  // 0: dense float32
   int group = 32;
-  uint32_t window = 0;       // of every layer but the last; 0: none
-  std::string flipped = {};  // a tensor one of whose bits differs
+  format::QuantMode mode = format::QuantMode::kAffine;
+  bool is_in_halves = false;  // floats are bfloat16
+  uint32_t window = 0;        // of every layer but the last; 0: none
+  std::string flipped = {};   // a tensor one of whose bits differs
 };
 
 /// A model whose tensors are drawn from their names. Counts what is read of it.
@@ -60,9 +62,9 @@ class RandomCheckpoint final : public format::Checkpoint {
     if (is_lfm2()) set_lfm2();
     if (is_delta()) set_delta();
     if (has_experts()) {
-      config_["num_experts"] = o.experts;
+      config_[is_oss() ? "num_local_experts" : "num_experts"] = o.experts;
       config_["num_experts_per_tok"] = o.experts_of_token;
-      config_["moe_intermediate_size"] = o.expert_mlp;
+      config_[is_oss() ? "intermediate_size" : "moe_intermediate_size"] = o.expert_mlp;
       config_["mlp_only_layers"] = nlohmann::json::array();
       if (o.dense_layer < o.layers) config_["mlp_only_layers"].push_back(o.dense_layer);
       config_["norm_topk_prob"] = true;
@@ -102,7 +104,7 @@ class RandomCheckpoint final : public format::Checkpoint {
 
   Result<std::optional<format::Quantization>> quantization(std::string_view module) const override {
     if (!has(fmt::format("{}.scales", module))) return std::optional<format::Quantization>();
-    return std::optional(format::Quantization{options_.bits, options_.group});
+    return std::optional(format::Quantization{options_.bits, options_.group, options_.mode});
   }
 
   uint64_t weight_bytes() const override {
@@ -125,6 +127,16 @@ class RandomCheckpoint final : public format::Checkpoint {
     tensor.bytes = *copy;
     tensor.owner = std::move(copy);
   }
+  /// Puts a byte in the place of one of a tensor's.
+  void put_byte(const std::string& name, size_t at, uint8_t value) {
+    format::Tensor& tensor = tensors_.at(name);
+    auto copy = std::make_shared<std::vector<std::byte>>(tensor.bytes.begin(), tensor.bytes.end());
+    copy->at(at) = std::byte{value};
+    tensor.bytes = *copy;
+    tensor.owner = std::move(copy);
+  }
+  /// Calls a tensor's elements ones of another type of the same size.
+  void retype(const std::string& name, format::Dtype dtype) { tensors_.at(name).dtype = dtype; }
   /// Leaves only so many columns of a matrix, counted from the first element.
   void narrow(const std::string& name, int64_t columns) {
     format::Tensor& tensor = tensors_.at(name);
@@ -150,7 +162,7 @@ class RandomCheckpoint final : public format::Checkpoint {
     const uint32_t q = o.heads * o.head_dim, kv = o.kv_heads * o.head_dim;
     for (uint32_t i = 0; i < o.layers; ++i) {
       const std::string p = fmt::format("model.layers.{}.", i);
-      const bool qkv_bias = o.has_biases || o.model_type == "qwen2";
+      const bool qkv_bias = o.has_biases || o.model_type == "qwen2" || is_oss();
       put_floats(p + "input_layernorm.weight", {o.hidden}, 0.1F, 1);
       put_floats(p + "post_attention_layernorm.weight", {o.hidden}, 0.1F, 1);
       if (is_delta() && !attends(i)) {
@@ -161,7 +173,8 @@ class RandomCheckpoint final : public format::Checkpoint {
       put_matrix(p + "self_attn.q_proj", is_delta() ? 2 * q : q, o.hidden, 1.5F, qkv_bias);
       put_matrix(p + "self_attn.k_proj", kv, o.hidden, 1.5F, qkv_bias);
       put_matrix(p + "self_attn.v_proj", kv, o.hidden, 1, qkv_bias);
-      put_matrix(p + "self_attn.o_proj", o.hidden, q, 1, o.has_biases);
+      put_matrix(p + "self_attn.o_proj", o.hidden, q, 1, o.has_biases || is_oss());
+      if (is_oss()) put_floats(p + "self_attn.sinks", {o.heads}, 1, 0);
       put_mlp(p + "mlp.", i);
       if (!o.model_type.starts_with("qwen3")) continue;
       put_floats(p + "self_attn.q_norm.weight", {o.head_dim}, 0.1F, 1);
@@ -169,6 +182,7 @@ class RandomCheckpoint final : public format::Checkpoint {
     }
   }
 
+  bool is_oss() const { return options_.model_type == "gpt_oss"; }
   bool is_lfm2() const { return options_.model_type == "lfm2"; }
 
   bool is_delta() const { return options_.model_type == "qwen3_5"; }
@@ -250,12 +264,12 @@ class RandomCheckpoint final : public format::Checkpoint {
                0.7F, 0);
   }
 
-  bool has_experts() const { return options_.model_type == "qwen3_moe"; }
+  bool has_experts() const { return options_.model_type == "qwen3_moe" || is_oss(); }
 
   void put_mlp(const std::string& p, uint32_t layer) {
     const RandomOptions& o = options_;
-    if (has_experts() && layer != o.dense_layer) {
-      put_matrix(p + "gate", o.experts, o.hidden, 2, false);
+    if (is_oss() || (has_experts() && layer != o.dense_layer)) {
+      put_matrix(p + (is_oss() ? "router" : "gate"), o.experts, o.hidden, 2, is_oss());
       put_experts(p, "gate_proj", o.expert_mlp, o.hidden);
       put_experts(p, "up_proj", o.expert_mlp, o.hidden);
       return put_experts(p, "down_proj", o.hidden, o.expert_mlp);
@@ -267,8 +281,10 @@ class RandomCheckpoint final : public format::Checkpoint {
 
   void put_experts(const std::string& p, const char* name, uint32_t rows, uint32_t columns) {
     const uint32_t experts = options_.experts;
-    const std::string stacked = fmt::format("{}switch_mlp.{}", p, name);
+    const std::string stacked =
+        fmt::format("{}{}.{}", p, is_oss() ? "experts" : "switch_mlp", name);
     put_matrix(stacked, experts * rows, columns, 1.5F, false);
+    if (is_oss()) put_floats(stacked + ".bias", {experts, rows}, 0.5F, 0);
     for (const char* leaf : {"weight", "scales", "biases"}) {
       const auto found = tensors_.find(fmt::format("{}.{}", stacked, leaf));
       if (found == tensors_.end()) continue;
@@ -297,6 +313,8 @@ class RandomCheckpoint final : public format::Checkpoint {
     const auto groups = columns / static_cast<uint32_t>(options_.group);
     const float step = deviation * 4 / static_cast<float>(1 << options_.bits);
     put_words(module + ".weight", {rows, columns * static_cast<uint32_t>(options_.bits) / 32});
+    if (options_.mode != format::QuantMode::kAffine)
+      return put_scales(module + ".scales", {rows, groups}, deviation);
     put_floats(module + ".scales", {rows, groups}, step * 0.1F, step);
     put_floats(module + ".biases", {rows, groups}, step,
                -step * static_cast<float>((1 << options_.bits) - 1) / 2);
@@ -306,27 +324,45 @@ class RandomCheckpoint final : public format::Checkpoint {
                   std::vector<int64_t> shape,
                   float deviation,
                   float mean) {
-    auto data = storage(name, shape, format::Dtype::kF32);
+    const bool is_half = options_.is_in_halves;
+    auto data = storage(name, shape, is_half ? format::Dtype::kBF16 : format::Dtype::kF32);
+    const size_t size = is_half ? 2 : 4;
     std::mt19937_64 random(std::hash<std::string>()(name));
     std::normal_distribution<float> normal(mean, deviation);
-    for (size_t i = 0; i < data.size() / 4; ++i) {
-      const float value = normal(random);
-      std::memcpy(data.data() + 4 * i, &value, 4);
+    for (size_t i = 0; i < data.size() / size; ++i) {
+      const float value = normal(random);  // of which bfloat16 is the upper half
+      std::memcpy(data.data() + size * i, reinterpret_cast<const char*>(&value) + 4 - size, size);
     }
     flip(name, data);
+  }
+
+  /// Scales in bytes that make weights of about this deviation out of random codes.
+  void put_scales(const std::string& name, std::vector<int64_t> shape, float deviation) {
+    auto data = storage(name, shape, format::Dtype::kU8);
+    std::mt19937_64 random(std::hash<std::string>()(name));
+    const float size_of_codes = options_.mode == format::QuantMode::kMxfp8 ? 130 : 3;
+    const int power = static_cast<int>(std::lround(std::log2(deviation / size_of_codes)));
+    const bool is_e4m3 = options_.mode == format::QuantMode::kNvfp4;
+    for (std::byte& b : data)
+      b = static_cast<std::byte>(is_e4m3 ? (7 + power) * 8 + static_cast<int>(random() & 7U)
+                                         : 126 + power + static_cast<int>(random() & 1U));
   }
 
   void put_words(const std::string& name, std::vector<int64_t> shape) {
     auto data = storage(name, shape, format::Dtype::kU32);
     std::mt19937_64 random(std::hash<std::string>()(name));
-    for (std::byte& b : data) b = static_cast<std::byte>(random() & 255U);
+    for (std::byte& b : data) {
+      b = static_cast<std::byte>(random() & 255U);
+      const bool is_nan = (b & std::byte{0x7f}) == std::byte{0x7f};
+      if (is_nan && options_.mode == format::QuantMode::kMxfp8) b = std::byte{0};
+    }
     flip(name, data);
   }
 
   std::span<std::byte> storage(const std::string& name,
                                std::vector<int64_t> shape,
                                format::Dtype dtype) {
-    size_t bytes = 4;
+    size_t bytes = format::size_of(dtype);
     for (const int64_t n : shape) bytes *= static_cast<size_t>(n);
     auto data = std::make_shared<std::vector<std::byte>>(bytes);
     const std::span<std::byte> out(*data);

@@ -62,6 +62,40 @@ TEST_CASE("an expert's weight that is not finite is refused with its tensor's na
   }
 }
 
+TEST_CASE("a byte that stands for no number is refused with its tensor's name") {
+  using format::QuantMode;
+  const auto check = [](const RandomOptions& o, const char* name, uint8_t value) {
+    CAPTURE(name);
+    for (const tensor::Path path : {tensor::Path::kFast, tensor::Path::kPlain}) {
+      const auto checkpoint = std::make_shared<RandomCheckpoint>(o);
+      REQUIRE(refusal(checkpoint, path).empty());
+      checkpoint->put_byte(name, 5, value);
+      CHECK(refusal(checkpoint, path).find(std::string(name) + " holds a number that is NaN") == 0);
+    }
+  };
+  const RandomOptions mxfp4{.model_type = "gpt_oss", .bits = 4, .mode = QuantMode::kMxfp4};
+  check(mxfp4, "model.layers.1.self_attn.o_proj.scales", 0xff);
+  check(mxfp4, "model.layers.0.mlp.experts.down_proj.scales", 0xf7);  // 2^120, times 6 and more
+  const RandomOptions nvfp4{.bits = 4, .group = 16, .mode = QuantMode::kNvfp4};
+  check(nvfp4, "model.layers.1.mlp.up_proj.scales", 0x7f);
+  const RandomOptions mxfp8{.bits = 8, .mode = QuantMode::kMxfp8};
+  check(mxfp8, "model.layers.1.mlp.up_proj.weight", 0xff);
+  check(mxfp8, "model.embed_tokens.scales", 0xff);
+}
+
+TEST_CASE("scales of another type or shape than their mode's are refused with the module's name") {
+  const RandomOptions o{.bits = 4, .mode = format::QuantMode::kMxfp4};
+  const std::string module = "model.layers.1.self_attn.o_proj";
+  for (const tensor::Path path : {tensor::Path::kFast, tensor::Path::kPlain}) {
+    auto checkpoint = std::make_shared<RandomCheckpoint>(o);
+    checkpoint->retype(module + ".scales", format::Dtype::kI8);
+    CHECK(refusal(checkpoint, path).find(module + ": the scales are not [64, 4] of bytes") == 0);
+    checkpoint = std::make_shared<RandomCheckpoint>(o);
+    checkpoint->shorten(module + ".scales", 32);
+    CHECK(refusal(checkpoint, path).find(module) == 0);
+  }
+}
+
 TEST_CASE("scales of another number of groups than the config says are refused") {
   for (const tensor::Path path : {tensor::Path::kFast, tensor::Path::kPlain}) {
     const auto checkpoint = std::make_shared<RandomCheckpoint>(RandomOptions{.bits = 4});

@@ -9,7 +9,7 @@
 namespace tandem::runner {
 
 enum class KvType : uint8_t {
-  kAuto,  // float32 for matrices (or their scales) of float32, else float16: finer than the weights
+  kAuto,  // float32 for a checkpoint in float32, else float16: finer than the weights
   kF16,
   kF32,
 };

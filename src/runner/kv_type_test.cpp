@@ -66,6 +66,14 @@ TEST_CASE("norms and biases of float32 do not make keys and values so") {
                    {"model.norm.weight", Dtype::kF32}}) == mx::float16);
 }
 
+TEST_CASE("where projections are in bytes, norms decide the type of keys and values") {
+  for (const auto& [type, kv] :
+       {std::pair(Dtype::kF32, mx::float32), std::pair(Dtype::kBF16, mx::float16)})
+    CHECK(automatic({{kModule + "weight", Dtype::kU32},
+                     {kModule + "scales", Dtype::kU8},
+                     {"model.norm.weight", type}}) == kv);
+}
+
 TEST_CASE("who asks for a type gets it") {
   const TypedCheckpoint checkpoint({{kModule + "weight", Dtype::kF32}});
   CHECK(kv_dtype(checkpoint, KvType::kF16) == mx::float16);

@@ -103,6 +103,7 @@ const std::vector<RandomOptions> kModels = {
     {.model_type = "qwen3", .heads = 10, .kv_heads = 2},
     {.model_type = "mistral", .bits = 4, .window = 5},
     {.model_type = "qwen3_moe", .bits = 4},
+    {.model_type = "gpt_oss", .bits = 4, .mode = format::QuantMode::kMxfp4, .window = 5},
 };
 
 TEST_CASE("batched, chunked and solo logits are equal bit for bit on the fast path") {

@@ -124,6 +124,22 @@ TEST_CASE("experts cut inside, or whole in stages, give one rank's logits") {
   check_equals_one_rank({.model = model(4), .ranks = 3, .shares = {5, 0, 1}});
 }
 
+TEST_CASE("sinks and biases of experts are on one rank each, also beside a rank without columns") {
+  const RandomOptions model{.model_type = "gpt_oss",
+                            .layers = 3,
+                            .heads = 8,
+                            .expert_mlp = 96,
+                            .has_tied_head = false,
+                            .bits = 4,
+                            .mode = format::QuantMode::kMxfp4,
+                            .window = 5};
+  for (uint32_t ranks = 2; ranks <= 4; ++ranks)
+    check_equals_one_rank({.model = model, .ranks = ranks});
+  check_equals_one_rank({.model = model, .split = topology::Split::kPipeline, .ranks = 2});
+  check_equals_one_rank({.model = model, .ranks = 3, .shares = {5, 0, 1}});
+  check_equals_one_rank({.model = model, .ranks = 2, .shares = {0, 1}});
+}
+
 TEST_CASE("channels of convolutions cut, or whole in stages, give one rank's logits") {
   const auto model = [](Heads h, int bits) {
     return RandomOptions{.model_type = "lfm2",
@@ -152,7 +168,8 @@ TEST_CASE("split: key heads of linear attention go to ranks, of which some get n
   check_equals_one_rank({.model = o, .split = topology::Split::kPipeline, .ranks = 3});
 }
 
-void check_estimates(const RandomOptions& o) {
+void check_estimate(const RandomOptions& o) {
+  CAPTURE(o.model_type);
   const auto plans = mixed_plans(o.vocab, 4, has_states(o));
   for (const auto split : {topology::Split::kTensor, topology::Split::kPipeline}) {
     const auto loaded = run_ranks({.model = o, .split = split, .ranks = 3}, plans).weight_bytes;
@@ -170,20 +187,24 @@ void check_estimates(const RandomOptions& o) {
 
 TEST_CASE(
     "what is estimated for a rank with experts, or linear attention, is about what it loads") {
-  check_estimates({.model_type = "qwen3_moe",
-                   .layers = 3,
-                   .hidden = 128,
-                   .heads = 8,
-                   .expert_mlp = 96,
-                   .has_tied_head = false,
-                   .bits = 4});
-  check_estimates({.model_type = "qwen3_5",
-                   .layers = 4,
-                   .hidden = 128,
-                   .heads = 8,
-                   .delta_heads = 4,
-                   .has_tied_head = false,
-                   .bits = 4});
+  RandomOptions o{.model_type = "qwen3_moe",
+                  .layers = 3,
+                  .hidden = 128,
+                  .heads = 8,
+                  .expert_mlp = 96,
+                  .has_tied_head = false,
+                  .bits = 4};
+  check_estimate(o);
+  o.model_type = "gpt_oss";
+  o.mode = format::QuantMode::kMxfp4;
+  check_estimate(o);
+  check_estimate({.model_type = "qwen3_5",
+                  .layers = 4,
+                  .hidden = 128,
+                  .heads = 8,
+                  .delta_heads = 4,
+                  .has_tied_head = false,
+                  .bits = 4});
 }
 
 TEST_CASE("a pipeline gives the same logits whatever the length of its steps") {

@@ -12,6 +12,11 @@ array gated_plain(Gate gate, const array& x, const array& up) {
   if (gate == Gate::kSigmoid) return mx::multiply(mx::sigmoid(x), up);
   if (gate == Gate::kSilu) return mx::multiply(mx::multiply(x, mx::sigmoid(x)), up);
   const auto constant = [&](float value) { return array(value, x.dtype()); };
+  if (gate == Gate::kClamped) {
+    const array g = mx::minimum(x, constant(7));
+    const array linear = mx::add(mx::clip(up, constant(-7), constant(7)), constant(1));
+    return mx::multiply(mx::multiply(g, mx::sigmoid(mx::multiply(constant(1.702F), g))), linear);
+  }
   const array cube = mx::multiply(mx::multiply(x, x), x);
   const array inner = mx::multiply(constant(0.7978845608028654F),  // sqrt(2 / pi)
                                    mx::add(x, mx::multiply(constant(0.044715F), cube)));
@@ -35,6 +40,13 @@ array over_copy(const char* name, const Context& context, const array& x, F chan
 
 }  // namespace
 
+GatedKernel gated_kernel(Gate gate) {
+  return gate == Gate::kSilu       ? kernels::swiglu
+         : gate == Gate::kGeluTanh ? kernels::geglu_tanh
+         : gate == Gate::kSigmoid  ? kernels::sigmoid_gated
+                                   : kernels::clamped_swiglu;
+}
+
 array gated(const Context& context, Gate gate, const array& x, const array& up) {
   if (!context.is_fast()) return gated_plain(gate, x, up);
   return cpu_op("Gated", x.shape(), mx::float32, {x, up},
@@ -47,10 +59,7 @@ array gated(const Context& context, Gate gate, const array& x, const array& up) 
                                                    .width = static_cast<size_t>(inputs[0].shape(1)),
                                                    .gate_stride = row_stride(inputs[0]),
                                                    .up_stride = row_stride(inputs[1])};
-                  const auto run = gate == Gate::kSilu      ? kernels::swiglu
-                                   : gate == Gate::kSigmoid ? kernels::sigmoid_gated
-                                                            : kernels::geglu_tanh;
-                  return [workers, args, run] { run(*workers, args); };
+                  return [workers, args, run = gated_kernel(gate)] { run(*workers, args); };
                 });
 }
 

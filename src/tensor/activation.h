@@ -1,6 +1,7 @@
 // Activations: gated ones of MLPs, and caps.
 #pragma once
 
+#include "kernels/activation.h"
 #include "tensor/context.h"
 
 namespace tandem::tensor {
@@ -9,7 +10,12 @@ enum class Gate : uint8_t {
   kSilu,
   kGeluTanh,  // gelu with the tanh approximation
   kSigmoid,
+  kClamped,  // gpt-oss' (kernels/activation.h: clamped_swiglu)
 };
+
+/// Of the fast path.
+using GatedKernel = void (*)(kernels::WorkerPool&, const kernels::GatedArgs&);
+GatedKernel gated_kernel(Gate gate);
 
 /// gate(x) * up, [tokens, width] each, where gate is an activation or the sigmoid.
 array gated(const Context& context, Gate gate, const array& x, const array& up);

@@ -14,6 +14,9 @@ array attend(Pool& pool,
     throw std::invalid_argument(fmt::format(
         "[attend] {} query and {} key columns do not fit {} heads of {} over {} KV heads",
         x.q.shape(1), x.k.shape(1), shape.heads, shape.head_dim, pool.shape.kv_heads));
+  if (!shape.sinks.empty() && (shape.softcap > 0 || shape.sinks.size() != shape.heads))
+    throw std::invalid_argument(fmt::format("[attend] {} sinks for {} heads, cap {}",
+                                            shape.sinks.size(), shape.heads, shape.softcap));
   if (step.spans(pool.group).size() != step.rows().size())
     throw std::invalid_argument("[attend] rows list no pages of layers that see a window");
   return context.is_fast() ? attend_fast(pool, x, shape, step, context)

@@ -19,7 +19,8 @@ struct QueryScale {
   }
 };
 
-/// One rank's share of an attention layer.
+/// One rank's share of an attention layer. No family has both sinks and a cap, which the plain path
+/// does not combine.
 struct AttentionShape {
   uint32_t heads = 0;
   uint32_t kv_heads = 0;
@@ -28,6 +29,7 @@ struct AttentionShape {
   float scale = 1;                   // of q k
   uint32_t window = 0;               // positions a token sees, itself included; 0: all
   float softcap = 0;                 // scores become cap * tanh(score / cap); 0: no cap
+  std::vector<float> sinks = {};     // [heads]: a logit without value in each softmax; empty: none
   QueryScale query_scale = {};
   std::shared_ptr<const Rope> rope;  // shared: by all layers
 };

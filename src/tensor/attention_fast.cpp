@@ -94,6 +94,7 @@ struct BoundAttention {
                                   .rows = step.spans(group),
                                   .scale = shape.scale,
                                   .window = shape.window,
+                                  .sinks = shape.sinks.empty() ? nullptr : shape.sinks.data(),
                                   .softcap = shape.softcap});
   }
 };

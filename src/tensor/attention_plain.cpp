@@ -126,8 +126,10 @@ array attend_row(const Pool& pool,
   const std::string mode = is_single ? "" : is_cut ? "array" : "causal";
   std::optional<array> mask;
   if (!is_single && is_cut) mask = window_mask(row, span, shape.window);
-  const array out = mx::fast::scaled_dot_product_attention(queries, k, v, shape.scale,
-                                                           mode == "array" ? "" : mode, mask);
+  std::optional<array> sinks;
+  if (!shape.sinks.empty()) sinks = mx::astype(from_host(shape.sinks), queries.dtype());
+  const array out = mx::fast::scaled_dot_product_attention(
+      queries, k, v, shape.scale, mode == "array" ? "" : mode, mask, sinks);
   return mx::reshape(mx::transpose(mx::squeeze(out, 0), {1, 0, 2}), {q.shape(0), -1});
 }
 

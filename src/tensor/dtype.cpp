@@ -28,6 +28,8 @@ mlx::core::Dtype mlx_dtype(format::Dtype dtype) {
       return mlx::core::bfloat16;
     case format::Dtype::kU32:
       return mlx::core::uint32;
+    case format::Dtype::kU8:
+      return mlx::core::uint8;
     default:
       throw LoadFailure({ErrorCode::kUnsupported,
                          fmt::format("weights of type {} are not supported", name(dtype))});

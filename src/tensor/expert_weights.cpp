@@ -1,5 +1,10 @@
 #include "tensor/expert_weights.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "tensor/dtype.h"
+
 namespace tandem::tensor {
 
 namespace {
@@ -19,7 +24,7 @@ format::Tensor alone(format::Tensor one, const std::string& name) {
 }  // namespace
 
 Weights ExpertWeights::at(uint32_t index) const {
-  if (is_stacked_) return module_ / "switch_mlp" / name_;
+  if (stack_) return *stack_;
   if (is_fused_) return module_ / "experts" / fused_name(name_);
   const Weights one = module_ / "experts" / index;
   const std::string_view name = name_;
@@ -29,8 +34,8 @@ Weights ExpertWeights::at(uint32_t index) const {
 
 format::Tensor ExpertWeights::load(const char* leaf, uint32_t index) const {
   const Weights from = at(index);
-  if (is_fused_ && !is_stacked_) return load_fused(index);
-  if (!is_stacked_) return from.raw(leaf);
+  if (!stack_ && is_fused_) return load_fused(index);
+  if (!stack_) return from.raw(leaf);
   return alone(from.raw(leaf, topology::Range{index, index + 1}),
                fmt::format("{}.{}", from.path(), leaf));
 }
@@ -53,16 +58,43 @@ format::Tensor ExpertWeights::load_fused(uint32_t index) const {
 
 MappedMatrix ExpertWeights::map(uint32_t index) const {
   const Weights from = at(index);
-  MappedMatrix out{
-      .name = from.path(), .weight = load("weight", index), .quantization = from.quantization()};
+  MappedMatrix out{.name = from.path(),
+                   .weight = load("weight", index),
+                   .quantization = from.quantization(),
+                   .is_in_float32 = from.is_in_float32()};
   if (out.weight.shape.size() != 2 || out.outputs() != outputs_ || out.inputs() != inputs_)
     throw LoadFailure({ErrorCode::kCorrupt, fmt::format("{}: an expert is not [{}, {}]",
                                                         from.path(), outputs_, inputs_)});
-  if (out.quantization) {
-    out.scales = load("scales", index);
-    out.biases = load("biases", index);
-  }
+  if (out.quantization) out.scales = load("scales", index);
+  if (out.has_biases()) out.biases = load("biases", index);
   if (const Status fits = check_layout(out); !fits) throw LoadFailure(fits.error());
+  return out;
+}
+
+std::vector<float> ExpertWeights::bias(uint32_t experts, topology::Range rows) const {
+  std::vector<float> out;
+  if (!at(0).has("bias")) return out;
+  if (!stack_) {
+    for (uint32_t e = 0; e < experts; ++e) {
+      const auto one = at(e).vector("bias", rows);
+      out.insert(out.end(), one.begin(), one.end());
+    }
+    return out;
+  }
+  const format::Tensor all = stack_->raw("bias");
+  if (all.shape != std::vector<int64_t>{experts, outputs_})
+    throw LoadFailure({ErrorCode::kCorrupt,
+                       fmt::format("{}.bias is not [{}, {}]", stack_->path(), experts, outputs_)});
+  for (uint32_t e = 0; e < experts; ++e)
+    for (uint32_t row = rows.begin; row < rows.end; ++row)
+      out.push_back(kernels::load_scalar(all.bytes.data(), scalar_type(all.dtype),
+                                         size_t{e} * outputs_ + row));
+  if (!std::ranges::all_of(out, [](float x) { return std::isfinite(x); }))
+    throw LoadFailure({ErrorCode::kCorrupt,
+                       fmt::format("{}.bias holds a number that is NaN or infinite: the file is "
+                                   "damaged, fetch or convert the model again",
+                                   stack_->path())});
+  stack_->count_bytes(out.size() * sizeof(float));
   return out;
 }
 

@@ -5,7 +5,8 @@
 
 namespace tandem::tensor {
 
-/// One projection of all experts: [experts, outputs, inputs] at module.switch_mlp.<name>, or
+/// One projection of all experts: [experts, outputs, inputs] at module.switch_mlp.<name> or
+/// module.experts.<name>, or
 /// [outputs, inputs] at module.experts.N.<name>, or at .w1, .w3 and .w2 there (mixtral, minimax)
 /// for gate_proj, up_proj and down_proj; or rows of module.experts.gate_up_proj [experts, 2 *
 /// outputs, inputs], gate's above up's, and module.experts.down_proj (transformers).
@@ -16,13 +17,18 @@ class ExpertWeights {
         name_(name),
         outputs_(outputs),
         inputs_(inputs),
-        is_stacked_((module / "switch_mlp" / name).has("weight")),
-        is_fused_((module / "experts").has("gate_up_proj")) {}
+        is_fused_((module / "experts").has("gate_up_proj")) {
+    for (const char* place : {"switch_mlp", "experts"})
+      if (Weights stack = module / place / name; stack.has("weight")) stack_ = std::move(stack);
+  }
 
   /// Where expert `index` lies.
   Weights at(uint32_t index) const;
   /// Throws LoadFailure (missing, of another shape).
   MappedMatrix map(uint32_t index) const;
+  /// Elements `rows` of each expert's bias, [experts, rows]; empty where experts have none. Throws
+  /// LoadFailure (missing for some, of another shape).
+  std::vector<float> bias(uint32_t experts, topology::Range rows) const;
 
  private:
   format::Tensor load(const char* leaf, uint32_t index) const;
@@ -32,8 +38,8 @@ class ExpertWeights {
   const char* name_;
   uint32_t outputs_;
   uint32_t inputs_;
-  bool is_stacked_;
-  bool is_fused_;
+  std::optional<Weights> stack_;  // where there is one tensor for all
+  bool is_fused_;                 // unless there is a stack
 };
 
 /// Throws LoadFailure unless both have one format; names `where`.

@@ -136,44 +136,64 @@ Experts::Experts(const Weights& module,
     load_plain(module, columns);
 }
 
+Experts::Plain Experts::load_projection(const ExpertWeights& from,
+                                        Range rows,
+                                        Range inputs,
+                                        Range bias_rows) const {
+  Stack weights, scales, biases;
+  const MappedMatrix first = from.map(0);
+  const auto& quantization = first.quantization;
+  for (uint32_t e = 0; e < shape_.experts; ++e) {
+    const MappedMatrix m = from.map(e);
+    require_alike(from.at(e), m, first);
+    require_finite(m, rows, inputs);
+    const auto bits = quantization ? static_cast<size_t>(quantization->bits) : size_t{1};
+    weights.add(m.weight, window(m.weight, rows, inputs, bits, quantization ? 32 : 1));
+    if (!quantization) continue;
+    const auto group = static_cast<size_t>(quantization->group_size);
+    scales.add(m.scales, window(m.scales, rows, inputs, 1, group));
+    if (m.has_biases()) biases.add(m.biases, window(m.biases, rows, inputs, 1, group));
+  }
+  Plain out{.weight = weights.finish()};
+  if (quantization) {
+    out.quantization = *quantization;
+    out.scales = scales.finish();
+    if (first.has_biases()) {
+      out.scales = cast(*out.scales, context_.dtype);
+      out.biases = cast(biases.finish(), context_.dtype);
+    }
+  } else {
+    out.weight = cast(out.weight, product_dtype(context_.dtype));
+  }
+  const auto bias = from.bias(shape_.experts, bias_rows);
+  const mx::Shape shape = {static_cast<int>(shape_.experts), static_cast<int>(rows.size())};
+  if (!bias.empty()) out.bias = cast(from_host(bias, shape), context_.dtype);
+  return out;
+}
+
 void Experts::load_plain(const Weights& module, Range columns) {
   const Range whole = {0, shape_.hidden};
-  const auto load = [&](const ExpertWeights& from, Range rows, Range inputs) {
-    Stack weights, scales, biases;
-    const MappedMatrix first = from.map(0);
-    const auto& quantization = first.quantization;
-    for (uint32_t e = 0; e < shape_.experts; ++e) {
-      const MappedMatrix m = from.map(e);
-      require_alike(from.at(e), m, first);
-      require_finite(m, rows, inputs);
-      const auto bits = quantization ? static_cast<size_t>(quantization->bits) : size_t{1};
-      weights.add(m.weight, window(m.weight, rows, inputs, bits, quantization ? 32 : 1));
-      if (!quantization) continue;
-      const auto group = static_cast<size_t>(quantization->group_size);
-      scales.add(m.scales, window(m.scales, rows, inputs, 1, group));
-      biases.add(m.biases, window(m.biases, rows, inputs, 1, group));
-    }
-    Plain out{.weight = weights.finish()};
-    if (quantization) {
-      out.bits = quantization->bits;
-      out.group = quantization->group_size;
-      out.scales = cast(scales.finish(), context_.dtype);
-      out.biases = cast(biases.finish(), context_.dtype);
-      module.count_bytes(2 * out.scales->nbytes());
-    } else {
-      out.weight = cast(out.weight, product_dtype(context_.dtype));
-    }
-    module.count_bytes(out.weight.nbytes());
-    plain_.push_back(std::move(out));
+  const auto load = [&](const ExpertWeights& from, Range rows, Range inputs, Range bias_rows) {
+    plain_.push_back(load_projection(from, rows, inputs, bias_rows));
+    const Plain& last = plain_.back();
+    for (const auto& each : {std::optional(last.weight), last.scales, last.biases})
+      if (each) module.count_bytes(each->nbytes());
   };
-  load(ExpertWeights(module, "gate_proj", shape_.width, shape_.hidden), columns, whole);
-  load(ExpertWeights(module, "up_proj", shape_.width, shape_.hidden), columns, whole);
-  load(ExpertWeights(module, "down_proj", shape_.hidden, shape_.width), whole, columns);
+  load({module, "gate_proj", shape_.width, shape_.hidden}, columns, whole, columns);
+  load({module, "up_proj", shape_.width, shape_.hidden}, columns, whole, columns);
+  load({module, "down_proj", shape_.hidden, shape_.width}, whole, columns, down_bias_of(columns));
 }
 
 array Experts::Plain::multiply(const array& x, const array& ids) const {
+  const array y = product(x, ids);
+  return bias ? mx::add(y, mx::expand_dims(mx::take(*bias, ids, 0), 2)) : y;
+}
+
+array Experts::Plain::product(const array& x, const array& ids) const {
+  const auto& [bits, group, mode] = quantization;
   if (scales)
-    return mx::gather_qmm(x, weight, *scales, biases, std::nullopt, ids, true, group, bits);
+    return mx::gather_qmm(x, weight, *scales, biases, std::nullopt, ids, true, group, bits,
+                          std::string(format::name(mode)));
   const array y =
       mx::gather_mm(mx::astype(x, weight.dtype()), mx::swapaxes(weight, -1, -2), std::nullopt, ids);
   return mx::astype(y, x.dtype());
@@ -182,7 +202,7 @@ array Experts::Plain::multiply(const array& x, const array& ids) const {
 array Experts::run_plain(const array& x, const array& logits) const {
   const Choice choice = choose(logits, shape_, *bias_);
   const array rows = mx::expand_dims(x, {1, 2});
-  const array inner = gated(context_, Gate::kSilu, plain_[0].multiply(rows, choice.ids),
+  const array inner = gated(context_, shape_.gate, plain_[0].multiply(rows, choice.ids),
                             plain_[1].multiply(rows, choice.ids));
   const array each = mx::squeeze(plain_[2].multiply(inner, choice.ids), 2);
   const array weighed = mx::multiply(each, mx::expand_dims(choice.weights, 2));

@@ -6,6 +6,7 @@
 
 #include "kernels/expert_choice.h"
 #include "kernels/packed_matrix.h"
+#include "tensor/activation.h"
 #include "tensor/weights.h"
 
 namespace tandem::tensor {
@@ -18,17 +19,21 @@ struct ExpertsShape {
   uint32_t width = 0;  // of an expert's inside
   uint32_t experts = 0;
   uint32_t top_k = 0;  // experts that a token takes
+  Gate gate = Gate::kSilu;
   kernels::ExpertRouting routing = {};
 };
+
+class ExpertWeights;
 
 /// A token takes the top_k best experts by their logits (kernels/expert_choice.h), each weighed
 /// with its score. Of equally good ones, those with the higher ids.
 class Experts {
  public:
-  /// Columns `columns`, not empty, of each expert's inside. `module` holds switch_mlp.gate_proj,
-  /// up_proj and down_proj of all experts ([experts, outputs, inputs]), or experts.N.gate_proj and
-  /// so on. Throws LoadFailure (missing, of another shape, cut inside a quantization group).
-  /// `bias` [experts], or empty, is added to scores for the choice alone.
+  /// Columns `columns`, not empty, of each expert's inside. `module` holds gate_proj, up_proj and
+  /// down_proj of all experts (tensor/expert_weights.h), and their biases where they have some; the
+  /// rank with the first column adds those of down_proj. Throws LoadFailure (missing, of another
+  /// shape, cut inside a quantization group). `bias` [experts], or empty, is added to scores for
+  /// the choice alone.
   Experts(const Weights& module,
           const ExpertsShape& shape,
           topology::Range columns,
@@ -43,19 +48,29 @@ class Experts {
   struct Plain {
     array weight;  // [experts, outputs, inputs]
     std::optional<array> scales = {}, biases = {};
-    int bits = 0;
-    int group = 0;
+    std::optional<array> bias = {};          // [experts, outputs]
+    format::Quantization quantization = {};  // where there are scales
 
     /// Expert ids[t, k] of x[t, k or 0, 1, inputs] → [t, k, 1, outputs].
     array multiply(const array& x, const array& ids) const;
+    array product(const array& x, const array& ids) const;  // without the bias
   };
   /// One matrix for each expert.
   struct Packed {
     std::vector<kernels::PackedMatrix> gate_up;  // gate's outputs above up's
     std::vector<kernels::PackedMatrix> down;
+    std::vector<float> gate_up_bias, down_bias;  // [experts, outputs], or empty
   };
   struct Bound;
 
+  /// Of the outputs' biases, those that the rank with these columns adds: all or none.
+  topology::Range down_bias_of(topology::Range columns) const {
+    return columns.begin == 0 ? topology::Range{0, shape_.hidden} : topology::Range{};
+  }
+  Plain load_projection(const ExpertWeights& from,
+                        topology::Range rows,
+                        topology::Range inputs,
+                        topology::Range bias_rows) const;
   void load_plain(const Weights& module, topology::Range columns);
   void load_packed(const Weights& module, topology::Range columns);
   array run_plain(const array& x, const array& logits) const;

@@ -27,6 +27,19 @@ std::vector<kernels::PackedMatrix> pack_all(const Weights& where,
   return out;
 }
 
+/// Of each expert those of gate, then those of up.
+std::vector<float> interleaved(const std::vector<float>& gate,
+                               const std::vector<float>& up,
+                               size_t columns) {
+  std::vector<float> out;
+  for (size_t at = 0; at < gate.size(); at += columns)
+    for (const auto* each : {&gate, &up}) {
+      const auto begin = each->begin() + static_cast<ptrdiff_t>(at);
+      out.insert(out.end(), begin, begin + static_cast<ptrdiff_t>(columns));
+    }
+  return out;
+}
+
 }  // namespace
 
 void Experts::load_packed(const Weights& module, Range columns) {
@@ -45,6 +58,9 @@ void Experts::load_packed(const Weights& module, Range columns) {
   auto packed = std::make_shared<Packed>();
   packed->gate_up = pack_all(gate.at(0), inner, own, {});
   packed->down = pack_all(down.at(0), outer, {}, own);
+  packed->gate_up_bias = interleaved(gate.bias(shape_.experts, columns),
+                                     up.bias(shape_.experts, columns), columns.size());
+  packed->down_bias = down.bias(shape_.experts, down_bias_of(columns));
   packed_ = std::move(packed);
 }
 
@@ -62,6 +78,10 @@ struct Experts::Bound {
   float* each;   // [tokens * top_k, hidden]
   float* out;
 
+  static const float* bias_or_null(const std::vector<float>& bias) {
+    return bias.empty() ? nullptr : bias.data();
+  }
+
   void operator()() const {
     kernels::choose_experts(*workers, choice);
     const size_t assignments = choice.rows * shape.top_k;
@@ -72,18 +92,22 @@ struct Experts::Bound {
                          .x_stride = x_stride,
                          .offsets = groups.offsets,
                          .x_rows = groups.rows.data(),
-                         .y = inner});
-    kernels::swiglu(*workers, {.gate = inner,
-                               .up = inner + columns,
-                               .out = inner,
-                               .rows = assignments,
-                               .width = columns,
-                               .gate_stride = 2 * columns,
-                               .up_stride = 2 * columns,
-                               .out_stride = 2 * columns});
-    kernels::moe_matmul(
-        *workers, packed->down,
-        {.x = inner, .x_stride = 2 * columns, .offsets = groups.offsets, .y = each});
+                         .y = inner,
+                         .bias = bias_or_null(packed->gate_up_bias)});
+    gated_kernel(shape.gate)(*workers, {.gate = inner,
+                                        .up = inner + columns,
+                                        .out = inner,
+                                        .rows = assignments,
+                                        .width = columns,
+                                        .gate_stride = 2 * columns,
+                                        .up_stride = 2 * columns,
+                                        .out_stride = 2 * columns});
+    kernels::moe_matmul(*workers, packed->down,
+                        {.x = inner,
+                         .x_stride = 2 * columns,
+                         .offsets = groups.offsets,
+                         .y = each,
+                         .bias = bias_or_null(packed->down_bias)});
     kernels::combine_experts(*workers, {.y = each,
                                         .places = groups.places.data(),
                                         .weights = choice.weights,

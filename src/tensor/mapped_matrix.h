@@ -13,18 +13,23 @@ struct MappedMatrix {
   std::string name;  // of the module, for errors
   format::Tensor weight;
   std::optional<format::Quantization> quantization;
-  format::Tensor scales = {}, biases = {};  // when quantized
+  bool is_in_float32 = false;               // of a checkpoint in it
+  format::Tensor scales = {}, biases = {};  // when quantized; biases only of affine codes
 
   size_t outputs() const { return static_cast<size_t>(weight.shape[0]); }
   size_t inputs() const;
+  /// Whether the codes are affine, with biases beside the scales.
+  bool has_biases() const {
+    return quantization && quantization->mode == format::QuantMode::kAffine;
+  }
   bool is_like(const MappedMatrix& other) const;
 };
 
 /// Rows of a module's matrix. Throws LoadFailure (missing, or what check_layout() refuses).
 MappedMatrix map(const Weights& module, topology::Range rows);
 
-/// Whether the tensors are of types that can be computed with, and scales and biases have one
-/// number for each group. Errors name the matrix: kUnsupported, kCorrupt.
+/// Whether the tensors are of types that can be computed with, those of their mode, and scales and
+/// biases have one number for each group. Errors name the matrix: kUnsupported, kCorrupt.
 Status check_layout(const MappedMatrix& matrix);
 
 /// kCorrupt with the tensor's name when a slice holds a number that is NaN or infinite,

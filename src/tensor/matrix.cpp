@@ -113,12 +113,14 @@ Matrix::Matrix(const std::vector<MatrixSource>& sources,
 
 void Matrix::load_plain(const MatrixSource& s, Range columns, bool with_bias) {
   std::vector<format::Tensor> weights, scales, biases;
+  bool has_biases = false;
   for (const Range rows : s.runs()) {
     const MappedMatrix mapped = map(s.module, rows);
     require_finite(mapped, {0, rows.size()}, columns);
     weights.push_back(mapped.weight);
     scales.push_back(mapped.scales);
     biases.push_back(mapped.biases);
+    has_biases = mapped.has_biases();
   }
   const auto quantization = s.module.quantization();
   const auto stored = [&](size_t column) {
@@ -126,16 +128,15 @@ void Matrix::load_plain(const MatrixSource& s, Range columns, bool with_bias) {
   };
   Plain out{.weight = stacked(weights, stored(columns.begin), stored(columns.end))};
   if (quantization) {
-    out.bits = quantization->bits;
-    out.group = quantization->group_size;
-    const auto group = static_cast<size_t>(out.group);
+    out.quantization = *quantization;
+    const auto group = static_cast<size_t>(quantization->group_size);
     const auto load = [&](const std::vector<format::Tensor>& numbers) {
       const auto part = stacked(numbers, columns.begin / group, columns.end / group);
-      return as_type(part, context_.dtype);
+      s.module.count_bytes(part.nbytes());
+      return has_biases ? as_type(part, context_.dtype) : part;
     };
     out.scales = load(scales);
-    out.biases = load(biases);
-    s.module.count_bytes(out.scales->nbytes() * 2);
+    if (has_biases) out.biases = load(biases);
   } else {
     out.weight = as_type(out.weight, context_.dtype);
   }
@@ -147,7 +148,9 @@ void Matrix::load_plain(const MatrixSource& s, Range columns, bool with_bias) {
 }
 
 array Matrix::Plain::multiply(const array& x) const {
-  const array y = scales ? mx::quantized_matmul(x, weight, *scales, biases, true, group, bits)
+  const auto& [bits, group, mode] = quantization;
+  const array y = scales ? mx::quantized_matmul(x, weight, *scales, biases, true, group, bits,
+                                                std::string(format::name(mode)))
                          : mx::matmul(x, mx::transpose(weight));
   return bias ? mx::add(y, *bias) : y;
 }
@@ -178,8 +181,11 @@ array Matrix::gather(const array& ids) const {
   const Plain& p = plain_.front();
   const array rows = mx::take(p.weight, ids, 0);
   if (!p.scales) return rows;
-  return mx::dequantize(rows, mx::take(*p.scales, ids, 0), mx::take(*p.biases, ids, 0), p.group,
-                        p.bits);
+  std::optional<array> biases;
+  if (p.biases) biases = mx::take(*p.biases, ids, 0);
+  const auto& [bits, group, mode] = p.quantization;
+  return mx::dequantize(rows, mx::take(*p.scales, ids, 0), biases, group, bits,
+                        std::string(format::name(mode)), std::nullopt, context_.dtype);
 }
 
 }  // namespace tandem::tensor

@@ -45,8 +45,7 @@ class Matrix {
     array weight;
     std::optional<array> scales = {}, biases = {};
     std::optional<array> bias = {};
-    int bits = 0;
-    int group = 0;
+    format::Quantization quantization = {};  // where there are scales
 
     array multiply(const array& x) const;
   };

@@ -24,8 +24,9 @@ double pair_of_turns(const RopeSpec& s, double turns) {
 }
 
 double yarn(const RopeSpec& s, uint32_t pair, double inverse) {
-  const double low = std::max(std::floor(pair_of_turns(s, s.beta_fast)), 0.0);
-  double high = std::min(std::ceil(pair_of_turns(s, s.beta_slow)), s.dims - 1.0);
+  const double first = pair_of_turns(s, s.beta_fast), last = pair_of_turns(s, s.beta_slow);
+  const double low = std::max(s.truncates ? std::floor(first) : first, 0.0);
+  double high = std::min(s.truncates ? std::ceil(last) : last, s.dims - 1.0);
   if (high == low) high += 0.001;
   const double stretch = std::clamp((pair - low) / (high - low), 0.0, 1.0);
   return inverse * (stretch / s.factor + (1 - stretch));

@@ -18,6 +18,7 @@ struct RopeSpec {
   double low_freq_factor = 1;             // llama3
   double high_freq_factor = 4;            // llama3
   double beta_fast = 32, beta_slow = 1;   // yarn
+  bool truncates = true;                  // yarn: blends between whole pairs
   double mscale = 1, mscale_all_dim = 0;  // yarn
   double attention_factor = 0;            // yarn, factors; 0: from factor and mscale, and 1
   std::vector<double> factors = {};       // factors: a divisor of each frequency, [dims / 2]

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "format/float_type.h"
 #include "kernels/scalar_type.h"
 #include "tensor/dtype.h"
 
@@ -16,6 +17,7 @@ struct Weights::Shared {
   Context context;
   topology::ModelShape shape;
   topology::Part part;
+  bool is_in_float32 = false;
   std::set<std::string, std::less<>> used;
   std::vector<std::string> skipped;  // prefixes
   uint64_t bytes = 0;
@@ -39,6 +41,7 @@ Weights::Weights(std::shared_ptr<const format::Checkpoint> checkpoint,
                  topology::ModelShape shape,
                  topology::Part part)
     : shared_(std::make_shared<Shared>()) {
+  shared_->is_in_float32 = format::is_in_float32(*checkpoint);
   shared_->checkpoint = std::move(checkpoint);
   shared_->context = std::move(context);
   shared_->shape = shape;
@@ -54,6 +57,8 @@ std::string Weights::name_of(std::string_view leaf) const {
 const Context& Weights::context() const { return shared_->context; }
 const topology::ModelShape& Weights::shape() const { return shared_->shape; }
 const topology::Part& Weights::part() const { return shared_->part; }
+
+bool Weights::is_in_float32() const { return shared_->is_in_float32; }
 
 bool Weights::has(std::string_view leaf) const { return shared_->checkpoint->has(name_of(leaf)); }
 

@@ -44,6 +44,8 @@ class Weights {
   const topology::Part& part() const;
 
   bool has(std::string_view leaf) const;
+  /// Whether the checkpoint computes in float32 (format/float_type.h).
+  bool is_in_float32() const;
   /// How the module here is quantized; nullopt: it is dense.
   std::optional<format::Quantization> quantization() const;
   /// A tensor as stored, or some of its rows.

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/safetensors.h"
@@ -17,14 +18,30 @@ namespace tandem {
 inline std::filesystem::path checkpoints_folder, logits_folder;  // set by main()
 
 inline constexpr std::array kModels = {
-    "exaone_moe", "gemma2",   "gemma3",      "gemma3_text", "glm4_moe",        "lfm2",
-    "lfm2_bias",  "lfm2_moe", "llama",       "llama_swa",   "llama_tied_bias", "minimax",
-    "ministral3", "mistral",  "mixtral",     "phi3",        "qwen2",           "qwen2_moe",
-    "qwen3",      "qwen3_5",  "qwen3_5_moe", "qwen3_moe",   "qwen3_next",      "qwen3_untied",
-    "seed_oss",   "smollm3"};
+    "exaone_moe",   "gemma2",     "gemma3",   "gemma3_text", "glm4_moe",  "gpt_oss",
+    "lfm2",         "lfm2_bias",  "lfm2_moe", "llama",       "llama_swa", "llama_tied_bias",
+    "minimax",      "ministral3", "mistral",  "mixtral",     "phi3",      "qwen2",
+    "qwen2_moe",    "qwen3",      "qwen3_5",  "qwen3_5_moe", "qwen3_moe", "qwen3_next",
+    "qwen3_untied", "seed_oss",   "smollm3"};
 /// Those that are also there as they were released, in float32.
 inline constexpr std::array kUpstream = {"qwen3_5", "qwen3_5_moe", "qwen3_next"};
 inline constexpr std::array kVariants = {"f32", "g64", "g32"};
+
+/// Families that are there in micro-scaled formats, too; the last as published, in mxfp4 alone.
+inline constexpr std::array kMicroScaled = {"gpt_oss", "llama", "qwen3_moe"};
+inline constexpr std::array kModes = {"mxfp4", "mxfp8", "nvfp4"};
+inline constexpr const char* kReleased = "gpt_oss_release";
+
+/// (model, variant) of all checkpoints.
+inline std::vector<std::pair<std::string, std::string>> all_checkpoints() {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const char* model : kModels)
+    for (const char* variant : kVariants) out.emplace_back(model, variant);
+  for (const char* model : kMicroScaled)
+    for (const char* mode : kModes) out.emplace_back(model, mode);
+  out.emplace_back(kReleased, "mxfp4");
+  return out;
+}
 
 using Tokens = std::vector<int32_t>;
 using Logits = std::vector<float>;

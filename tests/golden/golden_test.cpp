@@ -103,14 +103,13 @@ Logits in_pieces(Session& session, const Tokens& tokens, const Tokens& sizes) {
 /// For each checkpoint and path: check(golden, name, path, tolerance).
 template <class F>
 void for_each_checkpoint(F check) {
-  for (const char* model : kModels)
-    for (const char* variant : kVariants)
-      for (const tensor::Path path : {tensor::Path::kPlain, tensor::Path::kFast}) {
-        const std::string name = std::string(model) + "-" + variant;
-        CAPTURE(name);
-        CAPTURE((path == tensor::Path::kFast));
-        check(Golden(name), name, path, tolerance_of(variant));
-      }
+  for (const auto& [model, variant] : all_checkpoints())
+    for (const tensor::Path path : {tensor::Path::kPlain, tensor::Path::kFast}) {
+      const std::string name = model + "-" + variant;
+      CAPTURE(name);
+      CAPTURE((path == tensor::Path::kFast));
+      check(Golden(name), name, path, tolerance_of(variant));
+    }
 }
 
 TEST_CASE("full: the whole prompt in one step, then greedy decoding") {

@@ -28,6 +28,9 @@ SCORE_BIASES = {
     "lfm2_moe": "expert_bias",
     "minimax": "e_score_correction_bias",
 }
+MODES = {"mxfp4": (32, 4), "mxfp8": (32, 8), "nvfp4": (16, 4)}  # (group size, bits) of micro-scaled variants
+MICRO_SCALED = ["gpt_oss", "llama", "qwen3_moe"]  # families that have these, too
+RELEASED = "gpt_oss_release"  # gpt_oss-mxfp4's config and names as OpenAI publishes them
 
 
 def architectures():
@@ -138,6 +141,23 @@ def architectures():
             topk_group=2,
             routed_scaling_factor=2.5,
             first_k_dense_replace=1,
+        ),
+        "gpt_oss": dict(
+            base,
+            **gqa,
+            model_type="gpt_oss",
+            num_hidden_layers=4,
+            rope_theta=1.5e5,
+            rope_scaling=dict(
+                rope_type="yarn", factor=8.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0
+            ),
+            attention_bias=True,
+            num_local_experts=6,
+            num_experts_per_tok=3,
+            layer_types=["sliding_attention", "full_attention"] * 2,
+            sliding_window=12,
+            swiglu_limit=7.0,
+            tie_word_embeddings=False,
         ),
         "exaone_moe": dict(
             base,
@@ -380,6 +400,8 @@ def architectures():
 def experts_of(config, layer):
     """(block, experts, width of each) of a layer that has some, else None."""
     kind = config["model_type"]
+    if kind == "gpt_oss":
+        return "mlp", config["num_local_experts"], config["intermediate_size"]
     if kind == "lfm2_moe":
         moe = ("feed_forward", config["num_experts"], config["moe_intermediate_size"])
         return moe if layer >= config["num_dense_layers"] else None
@@ -398,16 +420,22 @@ def is_delta(config):
     return config["model_type"].startswith(("qwen3_next", "qwen3_5"))
 
 
-def quantization(config, group):
+def quantization(config, variant):
     """As mlx-lm writes it: routers have 8 bits, or stay as they are where they are no linear layers."""
     layers = range(config["num_hidden_layers"])
+    if variant in MODES:
+        group, bits = MODES[variant]
+        whole = dict(group_size=group, bits=bits, mode=variant)
+    else:
+        whole = dict(group_size=VARIANTS[variant], bits=4)
     if config["model_type"] in PLAIN_ROUTERS:
-        return dict(group_size=group, bits=4)
+        return whole
+    name = "router" if config["model_type"] == "gpt_oss" else "gate"
     blocks = [f"model.layers.{i}.{experts_of(config, i)[0]}" for i in layers if experts_of(config, i)]
-    routers = [f"{block}.gate" for block in blocks]
+    routers = [f"{block}.{name}" for block in blocks]
     if is_delta(config):
         routers += [f"{block}.shared_expert_gate" for block in blocks]
-    return dict(group_size=group, bits=4) | {router: dict(group_size=64, bits=8) for router in routers}
+    return whole | {router: dict(group_size=64, bits=8) for router in routers}
 
 
 def shared_expert(config):
@@ -516,9 +544,15 @@ def shapes(config):
         moe = experts_of(config, i)
         if moe:
             block, experts, width = moe
-            linear.append((f"{block}.gate", experts, HIDDEN, False))
+            is_oss = kind == "gpt_oss"
+            linear.append((f"{block}.router" if is_oss else f"{block}.gate", experts, HIDDEN, is_oss))
             for name, rows, columns in (("gate", width, HIDDEN), ("up", width, HIDDEN), ("down", HIDDEN, width)):
-                out[f"{p}{block}.switch_mlp.{name}_proj.weight"] = (experts, rows, columns)
+                place = f"{p}{block}.{'experts' if is_oss else 'switch_mlp'}.{name}_proj"
+                out[f"{place}.weight"] = (experts, rows, columns)
+                if is_oss:
+                    out[f"{place}.bias"] = (experts, rows)
+            if is_oss:
+                out[f"{p}self_attn.sinks"] = (config["num_attention_heads"],)
             linear += shared_expert(config)
             if kind in SCORE_BIASES:
                 out[f"{p}{block}.{SCORE_BIASES[kind]}"] = (experts,)
@@ -581,23 +615,85 @@ def quantize(weight, group, bits=4):
     return packed, scale[..., 0].astype(np.float32), bias[..., 0].astype(np.float32)
 
 
-def tensors(config, group):
+def power_of_two(ratio):
+    """E8M0: the exponent of the least power that is no less."""
+    return np.clip(np.ceil(np.log2(np.maximum(ratio, 1e-30))) + 127, 1, 246).astype(np.uint8)
+
+
+def float_values(exponent_bits, mantissa_bits):
+    """The values of a small float's codes without a sign, in order; a NaN at the end of E4M3 stays out."""
+    codes = np.arange(2 ** (exponent_bits + mantissa_bits) - (exponent_bits == 4))
+    exponent, mantissa = codes >> mantissa_bits, codes & (2**mantissa_bits - 1)
+    bias = 2 ** (exponent_bits - 1) - 1
+    fraction = mantissa / 2**mantissa_bits
+    return np.where(
+        exponent == 0, fraction * 2.0 ** (1 - bias), (1 + fraction) * 2.0 ** (exponent.astype(float) - bias)
+    )
+
+
+def nearest(values, x):
+    """Of each x >= 0, the index of the nearest value, the lower of two."""
+    return np.searchsorted((values[1:] + values[:-1]) / 2, x).astype(np.uint8)
+
+
+def micro_scale(weight, mode):
+    """(packed codes, bytes of scales) of [..., rows, columns]."""
+    group, bits = MODES[mode]
+    w = weight.astype(np.float64).reshape(*weight.shape[:-1], -1, group)
+    values = float_values(2, 1) if bits == 4 else float_values(4, 3)
+    ratio = np.abs(w).max(-1) / values[-1]
+    if mode == "nvfp4":
+        fine = float_values(4, 3)
+        scales = np.maximum(nearest(fine, ratio), 1)
+        factor = fine[scales]
+    else:
+        scales = power_of_two(ratio)
+        factor = 2.0 ** (scales.astype(float) - 127)
+    codes = nearest(values, np.abs(w) / factor[..., None]) | ((w < 0) << (bits - 1)).astype(np.uint8)
+    codes = codes.reshape(*weight.shape[:-1], -1)
+    if bits == 4:
+        codes = codes[..., ::2] | codes[..., 1::2] << 4
+    return np.ascontiguousarray(codes).view(np.uint32), scales
+
+
+def release(items):
+    """gpt-oss' experts as published: blocks of 16 bytes, gate's and up's rows by turns, biases alike."""
+    items = dict(items)
+    for name in [n for n in items if ".experts.gate_proj." in n]:
+        place, leaf = name.split(".gate_proj.")
+        gate, up = items.pop(name), items.pop(f"{place}.up_proj.{leaf}")
+        items[f"{place}.gate_up_proj.{leaf}"] = np.stack([gate, up], 2).reshape(len(gate), -1, *gate.shape[2:])
+    for name in [n for n in items if ".experts." in n]:
+        value, (module, leaf) = items.pop(name), name.rsplit(".", 1)
+        if leaf == "weight":
+            value = np.ascontiguousarray(value).view(np.uint8).reshape(*value.shape[:2], -1, 16)
+        items[f"{module}_{'blocks' if leaf == 'weight' else leaf}"] = value
+    return items.items()
+
+
+def tensors(config, variant, is_released=False):
     if "text_config" in config:
-        for name, value in tensors(config["text_config"], group):
+        for name, value in tensors(config["text_config"], variant):
             yield f"language_model.{name}", value
         if "vision_config" in config:
             yield "vision_tower.patches.weight", draw("patches", (8, 8))
         return
     for name, shape in shapes(config).items():
         value = draw(name, shape)
-        is_kept = len(shape) == 1 or name.endswith((".conv.weight", ".conv1d.weight"))
+        is_kept = len(shape) == 1 or name.endswith((".conv.weight", ".conv1d.weight", ".bias"))
+        is_kept |= is_released and ".experts." not in name
         is_kept |= config["model_type"] in PLAIN_ROUTERS and name.endswith("mlp.gate.weight")
-        if group is None or is_kept:
+        if variant == "f32" or is_kept:
             yield name, value
             continue
         module = name.removesuffix(".weight")
-        own = quantization(config, group).get(module, {})
-        packed, scales, biases = quantize(value, own.get("group_size", group), own.get("bits", 4))
+        whole = quantization(config, variant)
+        own = whole.get(module, whole)
+        if "mode" in own:
+            packed, scales = micro_scale(value, own["mode"])
+            yield from ((name, packed), (f"{module}.scales", scales))
+            continue
+        packed, scales, biases = quantize(value, own["group_size"], own["bits"])
         yield from ((name, packed), (f"{module}.scales", scales), (f"{module}.biases", biases))
 
 
@@ -640,7 +736,7 @@ def write_safetensors(path, items):
     header, blobs, offset = {}, [], 0
     for name, value in sorted(items):
         data = np.ascontiguousarray(value).tobytes()
-        dtype = {"float32": "F32", "int32": "I32", "uint32": "U32"}[str(value.dtype)]
+        dtype = {"float32": "F32", "int32": "I32", "uint32": "U32", "uint8": "U8"}[str(value.dtype)]
         header[name] = dict(dtype=dtype, shape=list(value.shape), data_offsets=[offset, offset + len(data)])
         blobs.append(data)
         offset += len(data)
@@ -651,26 +747,36 @@ def write_safetensors(path, items):
     return zlib.crc32(content)
 
 
+def checkpoints():
+    """(name, variant, config) of each."""
+    families = architectures()
+    for name, config in families.items():
+        for variant in [*VARIANTS, *(MODES if name in MICRO_SCALED else [])]:
+            yield name, variant, config
+    for name in UPSTREAM:
+        yield name, "upstream", families[name]
+    yield RELEASED, "mxfp4", families["gpt_oss"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--update", action="store_true")
     arguments = parser.parse_args()
     sums = {}
-    for name, config in architectures().items():
-        for variant, group in VARIANTS.items():
-            folder = arguments.out / f"{name}-{variant}"
-            folder.mkdir(parents=True, exist_ok=True)
-            text = config.get("text_config", config)
-            full = dict(config, quantization=wrapped(quantization(text, group), config)) if group else config
-            (folder / "config.json").write_text(json.dumps(full, indent=1, sort_keys=True))
-            sums[folder.name] = write_safetensors(folder / "model.safetensors", tensors(config, group))
-    for name in UPSTREAM:
-        config = architectures()[name]
-        folder = arguments.out / f"{name}-upstream"
+    for name, variant, config in checkpoints():
+        folder = arguments.out / f"{name}-{variant}"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "config.json").write_text(json.dumps(config, indent=1, sort_keys=True))
-        sums[folder.name] = write_safetensors(folder / "model.safetensors", upstream(config, tensors(config, None)))
+        text = config.get("text_config", config)
+        full, items = config, tensors(config, "f32" if variant == "upstream" else variant, name == RELEASED)
+        if name == RELEASED:
+            full, items = dict(config, quantization_config=dict(quant_method="mxfp4")), release(items)
+        elif variant == "upstream":
+            items = upstream(config, items)
+        elif variant != "f32":
+            full = dict(config, quantization=wrapped(quantization(text, variant), config))
+        (folder / "config.json").write_text(json.dumps(full, indent=1, sort_keys=True))
+        sums[folder.name] = write_safetensors(folder / "model.safetensors", items)
     record = HERE / "sums.json"
     if arguments.update:
         record.write_text(json.dumps(sums, indent=1, sort_keys=True) + "\n")

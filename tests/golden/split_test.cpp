@@ -26,6 +26,13 @@ const std::vector<Cut> kCuts = {{"f32", Split::kTensor, 2},
                                 {"g64", Split::kTensor, 3},
                                 {"g64", Split::kPipeline, 2}};
 
+/// The same for the micro-scaled ones: groups of 32, and of 16 with uneven shares.
+const std::vector<Cut> kMicroScaledCuts = {{"mxfp4", Split::kTensor, 2},
+                                           {"mxfp4", Split::kTensor, 4},
+                                           {"mxfp4", Split::kPipeline, 2},
+                                           {"mxfp8", Split::kTensor, 3},
+                                           {"nvfp4", Split::kTensor, 2, {0.7, 0.3}}};
+
 constexpr uint32_t kSplitPageTokens = 8, kSplitPages = 16;
 constexpr size_t kChunk = 11;
 
@@ -38,14 +45,17 @@ void carry_states(std::vector<plan::StepPlan>& plans) {
 
 /// Logits at the end of each chunk of the prompt, against those of the whole prompt in one pass.
 void check(const std::string& name, const std::string& golden_name, const Cut& cut) {
+  CAPTURE(name);
+  CAPTURE(cut.ranks);
+  CAPTURE((cut.split == Split::kPipeline));
   const Golden golden(golden_name);
   const auto tokens = golden.tokens("tokens");
   auto checkpoint = format::open_checkpoint(checkpoints_folder / name);
   REQUIRE(checkpoint.has_value());
   auto plans = chunked_plans(tokens, kChunk, kSplitPages, kSplitPageTokens);
-  const auto model = model::describe(**checkpoint);
-  REQUIRE(model.has_value());
-  if (!model->config.is_recurrent.empty()) carry_states(plans);
+  const auto described = model::describe(**checkpoint);
+  REQUIRE(described.has_value());
+  if (!described->config.is_recurrent.empty()) carry_states(plans);
   const auto outcome = runner::run_ranks({.checkpoint = *checkpoint,
                                           .split = cut.split,
                                           .ranks = cut.ranks,
@@ -65,23 +75,27 @@ void check(const std::string& name, const std::string& golden_name, const Cut& c
   }
 }
 
+void check(const std::string& model, const Cut& cut) {
+  const std::string name = model + "-" + cut.variant;
+  check(name, name, cut);
+}
+
 TEST_CASE("split: every family gives its logits over any ranks, cut by tensors or by layers") {
   for (const char* model : kModels)
-    for (const Cut& cut : kCuts) {
-      const std::string name = std::string(model) + "-" + cut.variant;
-      CAPTURE(name);
-      CAPTURE(cut.ranks);
-      CAPTURE((cut.split == Split::kPipeline));
-      check(name, name, cut);
-    }
+    for (const Cut& cut : kCuts) check(model, cut);
+}
+
+TEST_CASE("split: so do micro-scaled ones, and the release of gpt-oss") {
+  for (const char* model : kMicroScaled)
+    for (const Cut& cut : kMicroScaledCuts) check(model, cut);
+  check(kReleased, {"mxfp4", Split::kTensor, 3});
+  check(kReleased, {"mxfp4", Split::kPipeline, 2});
 }
 
 TEST_CASE("split: checkpoints as they were released are cut like those made from them") {
-  for (const char* model : kUpstream) {
-    CAPTURE(model);
+  for (const char* model : kUpstream)
     check(std::string(model) + "-upstream", std::string(model) + "-f32",
           {"f32", Split::kTensor, 3});
-  }
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ tensor::AttentionShape shape_of(const Weights& w,
                                                              : 1.0 / std::sqrt(c.head_dim)),
           .window = options.window,
           .softcap = static_cast<float>(c.attention_softcap),
+          .sinks = options.has_sinks ? w.vector("sinks", part.heads) : std::vector<float>(),
           .query_scale = c.query_scale,
           .rope = !options.has_rope                      ? nullptr
                   : options.window != 0 && c.window_rope ? c.window_rope

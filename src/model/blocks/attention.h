@@ -26,6 +26,7 @@ struct AttentionOptions {
   bool has_rope = true;
   std::optional<double> qk_norm = {};  // eps of an RMS norm of each query and key head
   bool norms_all_heads = false;        // together, not each by itself
+  bool has_sinks = false;              // a logit without value beside those of each query head
   bool is_gated = false;  // q_proj has a gate beside each query, whose sigmoid weighs what is read
   const char* fused = nullptr;  // where q, k and v are the rows of one matrix, in this order
   AttentionNames names = {};

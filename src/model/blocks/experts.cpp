@@ -31,12 +31,13 @@ ExpertMlp::ExpertMlp(const tensor::Weights& w, const Config& c, ExpertMlpOptions
     w.skip();
     return;
   }
-  router_.emplace(w / "gate", c.hidden, Range{0, c.experts});
+  router_.emplace(w / options.router, c.hidden, Range{0, c.experts});
   experts_.emplace(w,
                    tensor::ExpertsShape{.hidden = c.hidden,
                                         .width = c.expert_mlp,
                                         .experts = c.experts,
                                         .top_k = c.experts_of_token,
+                                        .gate = c.gate,
                                         .routing = c.routing},
                    columns,
                    options.bias == nullptr ? std::vector<float>() : w.vector(options.bias));

@@ -8,8 +8,10 @@
 
 namespace tandem::model {
 
-/// Places below the block, where a family has them.
+/// Places below the block, where a family has them. Biases of the router and of experts are used
+/// where the checkpoint has them.
 struct ExpertMlpOptions {
+  const char* router = "gate";
   const char* bias = nullptr;         // of scores, for the choice alone
   const char* shared = nullptr;       // the expert that every token takes
   const char* shared_gate = nullptr;  // whose sigmoid weighs it

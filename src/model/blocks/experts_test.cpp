@@ -25,7 +25,9 @@ ExpertMlp load_block(std::shared_ptr<const RandomCheckpoint> checkpoint,
   topology::Part part;
   part.expert_mlp = columns;
   const tensor::Weights w(checkpoint, context, config.shape(), part);
-  return ExpertMlp(w / "model" / "layers" / 0 / "mlp", config);
+  const bool is_oss = config.model_type == "gpt_oss";
+  return ExpertMlp(w / "model" / "layers" / 0 / "mlp", config,
+                   {.router = is_oss ? "router" : "gate"});
 }
 
 ExpertMlp load_block(const RandomOptions& o,
@@ -79,6 +81,50 @@ TEST_CASE("experts: every CPU level computes what MLX's own operations do") {
       CHECK(most_apart(output_of(load_block(with_bits(bits), fast(level), {0, 64}), x), expected) <
             2e-5F);
     }
+  }
+}
+
+/// gpt-oss': biases, and a gate of its own.
+RandomOptions oss_with(format::QuantMode mode, bool is_in_halves) {
+  RandomOptions o = kOptions;
+  o.model_type = "gpt_oss";
+  o.bits = mode == format::QuantMode::kMxfp8 ? 8 : 4;
+  o.group = mode == format::QuantMode::kNvfp4 ? 16 : 32;
+  o.mode = mode;
+  o.is_in_halves = is_in_halves;
+  return o;
+}
+
+constexpr format::QuantMode kMicroScaled[] = {format::QuantMode::kMxfp4, format::QuantMode::kMxfp8,
+                                              format::QuantMode::kNvfp4};
+
+TEST_CASE("experts: micro-scaled ones with biases are what MLX computes, at every CPU level") {
+  const Floats x = random_rows(19, 5);
+  for (const format::QuantMode mode : kMicroScaled)
+    for (const bool is_in_halves : {false, true}) {
+      CAPTURE(format::name(mode));
+      CAPTURE(is_in_halves);
+      const RandomOptions o = oss_with(mode, is_in_halves);
+      const Floats expected = output_of(load_block(o, {}, {0, 64}), x);
+      const float size = most_apart(expected, Floats(expected.size()));
+      CHECK(size > 0.5F);
+      for (const kernels::CpuLevel level : kernels::cpu_levels()) {
+        CAPTURE(kernels::name(level));
+        CHECK(most_apart(output_of(load_block(o, fast(level), {0, 64}), x), expected) <
+              size * (is_in_halves ? 1e-4F : 1e-5F));  // row codes of 16 bits there
+      }
+    }
+}
+
+TEST_CASE("experts: over ranks, each bias is added once") {
+  const Floats x = random_rows(9, 6);
+  for (const tensor::Context& context : {fast(), tensor::Context{}}) {
+    const RandomOptions o = oss_with(format::QuantMode::kMxfp4, false);
+    const Floats whole = output_of(load_block(o, context, {0, 64}), x);
+    Floats sum = output_of(load_block(o, context, {0, 32}), x);
+    const Floats rest = output_of(load_block(o, context, {32, 64}), x);
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += rest[i];
+    CHECK(most_apart(sum, whole) < 5e-5F);
   }
 }
 
