@@ -27,7 +27,15 @@ using GgufValue = std::variant<uint64_t,
                                std::vector<std::string>>;
 
 /// ggml's numbers for the tensor types that we read.
-enum class GgmlType : uint32_t { kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ8_0 = 8, kBF16 = 30 };
+enum class GgmlType : uint32_t {
+  kF32 = 0,
+  kF16 = 1,
+  kQ4_0 = 2,
+  kQ4_1 = 3,
+  kQ8_0 = 8,
+  kBF16 = 30,
+  kMxfp4 = 39
+};
 
 struct GgufTensor {
   uint32_t type = 0;           // a GgmlType, or a type that we do not read

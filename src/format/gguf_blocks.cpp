@@ -23,13 +23,15 @@ Layout layout(GgmlType type) {
       return {4 + kNibbles, 4};
     case GgmlType::kQ8_0:
       return {2 + kBlockGroup, 2};
+    case GgmlType::kMxfp4:
+      return {1 + kNibbles, 1};
     default:
       return {};
   }
 }
 
-/// ggml keeps element i in the low half of byte i and element i + 16 in its high half; the affine
-/// layout keeps neighbours together.
+/// ggml keeps element i in the low half of byte i and element i + 16 in its high half; MLX keeps
+/// neighbours together.
 void write_nibbles(const std::byte* from, std::byte* to) {
   const auto element = [&](size_t i) {
     return i < kNibbles ? from[i] & std::byte{15} : from[i - kNibbles] >> 4;
@@ -52,7 +54,7 @@ uint16_t bias(GgmlType type, const std::byte* block) {
 }  // namespace
 
 std::optional<int> block_bits(GgmlType type) {
-  if (type == GgmlType::kQ4_0 || type == GgmlType::kQ4_1) return 4;
+  if (type == GgmlType::kQ4_0 || type == GgmlType::kQ4_1 || type == GgmlType::kMxfp4) return 4;
   if (type == GgmlType::kQ8_0) return 8;
   return std::nullopt;
 }
@@ -89,9 +91,10 @@ std::vector<std::byte> block_codes(GgmlType type, std::span<const std::byte> blo
 std::vector<std::byte> block_scales(GgmlType type, std::span<const std::byte> blocks) {
   const Layout shape = layout(type);
   const size_t count = blocks.size() / shape.bytes;
-  std::vector<std::byte> scales(count * 2);
+  const size_t size = type == GgmlType::kMxfp4 ? 1 : 2;
+  std::vector<std::byte> scales(count * size);
   for (size_t i = 0; i < count; ++i)
-    std::memcpy(scales.data() + i * 2, blocks.data() + i * shape.bytes, 2);
+    std::memcpy(scales.data() + i * size, blocks.data() + i * shape.bytes, size);
   return scales;
 }
 

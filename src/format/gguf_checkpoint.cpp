@@ -29,6 +29,7 @@ bool is_readable(uint32_t type) {
     case GgmlType::kQ4_0:
     case GgmlType::kQ4_1:
     case GgmlType::kQ8_0:
+    case GgmlType::kMxfp4:
       return true;
   }
   return false;
@@ -47,19 +48,19 @@ class GgufCheckpoint final : public Checkpoint {
   /// Fills the table of names. kUnsupported names a tensor that the model would need and we cannot
   /// read.
   Status index() {
+    const auto model_type = config_.at("model_type").get<std::string>();
     for (const auto& [gguf_name, tensor] : gguf_.tensors()) {
-      const std::string name = hugging_face_name(gguf_name);
+      const std::string name = hugging_face_name(gguf_name, model_type);
       if (name.empty() && gguf_name == "rope_freqs.weight") continue;  // see add_rope_factors
       if (name.empty())
         return Error{
             ErrorCode::kUnsupported,
             fmt::format("{}: tensor {} is not known in this architecture", path(), gguf_name)};
       if (!is_readable(tensor.type)) {
-        return Error{
-            ErrorCode::kUnsupported,
-            fmt::format(
-                "{}: tensor {} has ggml type {}; F32, F16, BF16, Q4_0, Q4_1 and Q8_0 are supported",
-                path(), gguf_name, tensor.type)};
+        return Error{ErrorCode::kUnsupported,
+                     fmt::format("{}: tensor {} has ggml type {}; F32, F16, BF16, Q4_0, Q4_1, Q8_0 "
+                                 "and MXFP4 are supported",
+                                 path(), gguf_name, tensor.type)};
       }
       const Status added = add(name, tensor);
       if (!added) return added.error();
@@ -96,6 +97,7 @@ class GgufCheckpoint final : public Checkpoint {
         break;
       case Part::kScales:
       case Part::kBiases:
+        if (block_mode(type) == QuantMode::kMxfp4) tensor.dtype = Dtype::kU8;
         tensor.shape.back() /= kBlockGroup;
         break;
     }
@@ -123,8 +125,9 @@ class GgufCheckpoint final : public Checkpoint {
   Result<std::optional<Quantization>> quantization(std::string_view module) const override {
     const auto found = sources_.find(fmt::format("{}.scales", module));
     if (found == sources_.end()) return std::optional<Quantization>();
-    const int bits = *block_bits(static_cast<GgmlType>(found->second.tensor->type));
-    return std::optional<Quantization>({.bits = bits, .group_size = kBlockGroup});
+    const auto type = static_cast<GgmlType>(found->second.tensor->type);
+    return std::optional<Quantization>(
+        {.bits = *block_bits(type), .group_size = kBlockGroup, .mode = block_mode(type)});
   }
 
  private:
@@ -155,7 +158,8 @@ class GgufCheckpoint final : public Checkpoint {
     if (!blocks) return {};
     const std::string module = name.substr(0, name.rfind('.'));
     sources_.emplace(module + ".scales", Source{&tensor, Part::kScales});
-    sources_.emplace(module + ".biases", Source{&tensor, Part::kBiases});
+    if (block_mode(type) == QuantMode::kAffine)
+      sources_.emplace(module + ".biases", Source{&tensor, Part::kBiases});
     return {};
   }
 

@@ -14,8 +14,11 @@ using Json = nlohmann::json;
 using Pair = std::pair<std::string_view, std::string_view>;
 
 /// model_type of each architecture.
-constexpr std::array<Pair, 4> kArchitectures{
-    {{"llama", "llama"}, {"qwen2", "qwen2"}, {"qwen3", "qwen3"}, {"qwen3moe", "qwen3_moe"}}};
+constexpr std::array<Pair, 5> kArchitectures{{{"llama", "llama"},
+                                              {"qwen2", "qwen2"},
+                                              {"qwen3", "qwen3"},
+                                              {"qwen3moe", "qwen3_moe"},
+                                              {"gpt-oss", "gpt_oss"}}};
 
 constexpr std::array<Pair, 3> kExperts{{{"num_experts", "expert_count"},
                                         {"num_experts_per_tok", "expert_used_count"},
@@ -42,6 +45,11 @@ constexpr std::array<Pair, 15> kLayer{{
     {"ffn_down_exps", "mlp.switch_mlp.down_proj"},
 }};
 
+/// What gpt-oss has elsewhere.
+constexpr std::array<Pair, 3> kOfGptOss{{{"attn_sinks", "self_attn.sinks"},
+                                         {"post_attention_norm", "post_attention_layernorm"},
+                                         {"ffn_gate_inp", "mlp.router"}}};
+
 template <size_t N>
 std::string_view look_up(const std::array<Pair, N>& table, std::string_view key) {
   for (const auto& [from, to] : table) {
@@ -66,6 +74,13 @@ Status add_rope_scaling(const Gguf& gguf, const std::string& prefix, Json& confi
   return {};
 }
 
+/// As OpenAI's config has it, whose yarn blends between broken pairs.
+void rename_as_gpt_oss(Json& config) {
+  config["num_local_experts"] = config["num_experts"];
+  config["intermediate_size"] = config["moe_intermediate_size"];
+  if (config.contains("rope_scaling")) config["rope_scaling"]["truncate"] = false;
+}
+
 void add_token_ids(const Gguf& gguf, Json& config) {
   if (const auto id = gguf.number("tokenizer.ggml.bos_token_id")) config["bos_token_id"] = *id;
   Json ends = Json::array();
@@ -80,7 +95,7 @@ void add_token_ids(const Gguf& gguf, Json& config) {
 
 }  // namespace
 
-std::string hugging_face_name(std::string_view gguf_name) {
+std::string hugging_face_name(std::string_view gguf_name, std::string_view model_type) {
   const size_t dot = gguf_name.rfind('.');
   if (dot == std::string_view::npos) return {};
   const std::string_view kind = gguf_name.substr(dot + 1);
@@ -94,9 +109,13 @@ std::string hugging_face_name(std::string_view gguf_name) {
   int layer = 0;
   const auto [end, problem] = std::from_chars(module.data(), module.data() + module.size(), layer);
   if (problem != std::errc() || end == module.data() + module.size() || *end != '.') return {};
-  const std::string_view mapped =
-      look_up(kLayer, module.substr(static_cast<size_t>(end - module.data()) + 1));
-  return mapped.empty() ? std::string() : fmt::format("model.layers.{}.{}.{}", layer, mapped, kind);
+  module.remove_prefix(static_cast<size_t>(end - module.data()) + 1);
+  std::string_view mapped;
+  if (model_type == "gpt_oss") mapped = look_up(kOfGptOss, module);
+  if (mapped.empty()) mapped = look_up(kLayer, module);
+  if (mapped.empty()) return {};
+  const std::string name = fmt::format("model.layers.{}.{}", layer, mapped);
+  return mapped.ends_with("sinks") ? name : fmt::format("{}.{}", name, kind);
 }
 
 Result<Json> config_from_gguf(const Gguf& gguf) {
@@ -105,8 +124,8 @@ Result<Json> config_from_gguf(const Gguf& gguf) {
   const std::string_view model_type = look_up(kArchitectures, *arch);
   if (model_type.empty()) {
     return Error{ErrorCode::kUnsupported,
-                 fmt::format("gguf: architecture {} is not supported; llama, qwen2, qwen3 and "
-                             "qwen3moe are",
+                 fmt::format("gguf: architecture {} is not supported; llama, qwen2, qwen3, "
+                             "qwen3moe and gpt-oss are",
                              *arch)};
   }
   const std::string prefix = *arch + ".";
@@ -153,6 +172,7 @@ Result<Json> config_from_gguf(const Gguf& gguf) {
   config["vocab_size"] = embedding->second.shape[0];
   const Status scaled = add_rope_scaling(gguf, prefix, config);
   if (!scaled) return scaled.error();
+  if (model_type == "gpt_oss") rename_as_gpt_oss(config);
   add_token_ids(gguf, config);
   return config;
 }

@@ -121,6 +121,67 @@ TEST_CASE("gguf: blocks become codes, scales and biases of the same values") {
   CHECK(from_half(bias) == -32.0F);
 }
 
+TEST_CASE("gguf: blocks of mxfp4 become codes and bytes of scales") {
+  std::string block(17, '\0');
+  block[0] = 120;
+  for (int i = 0; i < 16; ++i)
+    block[static_cast<size_t>(1 + i)] = static_cast<char>(i | ((15 - i) << 4));
+  const std::string two = block + block;
+  const auto codes = block_codes(GgmlType::kMxfp4, bytes_of(two));
+  REQUIRE(codes.size() == 32);
+  CHECK(codes[1] == std::byte{0x32});   // elements 2 and 3
+  CHECK(codes[15] == std::byte{0x01});  // elements 30 and 31
+  CHECK(block_scales(GgmlType::kMxfp4, bytes_of(two)) ==
+        std::vector<std::byte>{std::byte{120}, std::byte{120}});
+}
+
+TEST_CASE("gguf checkpoint: gpt-oss has its own names, and experts in mxfp4") {
+  GgufWriter writer;
+  writer.text("general.architecture", "gpt-oss");
+  for (const auto& [key, value] :
+       std::initializer_list<std::pair<const char*, uint32_t>>{{"block_count", 1},
+                                                               {"embedding_length", 32},
+                                                               {"feed_forward_length", 64},
+                                                               {"expert_feed_forward_length", 64},
+                                                               {"expert_count", 2},
+                                                               {"expert_used_count", 1},
+                                                               {"attention.head_count", 2},
+                                                               {"attention.head_count_kv", 1},
+                                                               {"attention.sliding_window", 128},
+                                                               {"context_length", 128}})
+    writer.number(std::string("gpt-oss.") + key, value);
+  writer.text("gpt-oss.rope.scaling.type", "yarn");
+  const auto f32 = [&](const char* name, const std::vector<uint64_t>& shape, size_t count) {
+    writer.tensor(name, GgmlType::kF32, shape, std::string(4 * count, '\0'));
+  };
+  f32("token_embd.weight", {3, 32}, 96);
+  f32("blk.0.attn_sinks.weight", {2}, 2);
+  f32("blk.0.post_attention_norm.weight", {32}, 32);
+  f32("blk.0.ffn_gate_inp.bias", {2}, 2);
+  f32("blk.0.ffn_up_exps.bias", {2, 64}, 128);
+  writer.tensor("blk.0.ffn_up_exps.weight", GgmlType::kMxfp4, {2, 64, 32},
+                std::string(2 * 64 * 17, '\1'));
+  const auto path = write_temp("oss.gguf", writer.finish());
+  const auto opened = open_checkpoint(path);
+  REQUIRE(opened);
+  const Checkpoint& checkpoint = **opened;
+  CHECK(checkpoint.config()["num_local_experts"] == 2);
+  CHECK(checkpoint.config()["sliding_window"] == 128);
+  CHECK(checkpoint.config()["rope_scaling"]["truncate"] == false);
+  const std::string layer = "model.layers.0.", up = layer + "mlp.switch_mlp.up_proj";
+  for (const char* name : {"self_attn.sinks", "post_attention_layernorm.weight", "mlp.router.bias"})
+    CHECK(checkpoint.has(layer + name));
+  CHECK(**checkpoint.quantization(up) == Quantization{4, 32, QuantMode::kMxfp4});
+  CHECK(checkpoint.has(up + ".bias"));
+  CHECK_FALSE(checkpoint.has(up + ".biases"));
+  const auto scales = checkpoint.tensor(up + ".scales", RowRange{1, 2});
+  REQUIRE(scales);
+  CHECK(scales->dtype == Dtype::kU8);
+  CHECK(scales->shape == std::vector<int64_t>{1, 64, 1});
+  CHECK(scales->bytes.size() == 64);
+  std::filesystem::remove(path);
+}
+
 TEST_CASE("gguf checkpoint: has Hugging Face names, config keys and rows read alone") {
   GgufWriter writer = tiny_llama();
   std::string rows;
