@@ -96,7 +96,7 @@ class Scene {
 
 void bench_attention(const Settings& settings, kernels::WorkerPool& pool) {
   for (const ScalarType type : {ScalarType::kF16, ScalarType::kF32}) {
-    for (const Heads heads : {Heads{9, 3, 64}, Heads{16, 8, 128}}) {
+    for (const Heads heads : {Heads{9, 3, 64}, Heads{16, 8, 128}, Heads{8, 1, 512}}) {
       for (const Load load :
            {Load{1, 1, 512}, Load{1, 1, 2048}, Load{1, 1, 16384}, Load{8, 1, 2048},
             Load{1, 17, 2048}, Load{1, 512, 512}, Load{1, 512, 2048}, Load{1, 512, 8192}}) {

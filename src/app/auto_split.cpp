@@ -16,7 +16,11 @@ topology::SplitChoice auto_split(const format::Checkpoint& checkpoint,
                              .head_dim = sizes->head_dim,
                              .mlp = sizes->mlp,
                              .vocab = sizes->vocab,
-                             .expert_mlp = sizes->expert_mlp};
+                             .expert_mlp = sizes->expert_mlp,
+                             .window = {.heads = sizes->window.heads,
+                                        .kv_heads = sizes->window.kv_heads,
+                                        .head_dim = sizes->window.head_dim},
+                             .joined_layers = sizes->joined_layers()};
   if (ranks > 1) {
     const auto group = format::quantization_group(checkpoint);
     if (group) shape.quant_group = *group;

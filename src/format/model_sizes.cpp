@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tandem::format {
 namespace {
 
@@ -39,6 +41,37 @@ Result<uint32_t> adjusted(const nlohmann::json& config, uint32_t named) {
                              "{} are possible",
                              named, rounded, kWidest)};
   return static_cast<uint32_t>(rounded);
+}
+
+Status check_width(const HeadSizes& sizes) {
+  const uint64_t width = uint64_t{sizes.heads} * sizes.head_dim;
+  if (width != 0 && width <= kWidest) return {};
+  return Error{ErrorCode::kCorrupt,
+               fmt::format("config: num_attention_heads times head_dim should be from 1 to {}, is "
+                           "{} times {}: correct config.json",
+                           kWidest, sizes.heads, sizes.head_dim)};
+}
+
+/// Adds what layers attend by.
+Status read_attention(const nlohmann::json& config, ModelSizes& sizes) {
+  const auto all = read_heads(config), window = read_window_heads(config);
+  if (!all) return all.error();
+  if (!window) return window.error();
+  if (Status fits = check_width(*all); !fits) return fits;
+  if (window->heads != 0)
+    if (Status fits = check_width(*window); !fits) return fits;
+  sizes.heads = all->heads;
+  sizes.kv_heads = all->kv_heads;
+  sizes.head_dim = all->head_dim;
+  sizes.window = *window;
+  if (sizes.layers > kMostLayers)
+    return Error{ErrorCode::kCorrupt,
+                 fmt::format("config: num_hidden_layers should be at most {}, is {}", kMostLayers,
+                             sizes.layers)};
+  auto sources = read_kv_sources(config, sizes.layers);
+  if (!sources) return sources.error();
+  sizes.kv_sources = *std::move(sources);
+  return {};
 }
 
 /// intermediate_size, which a model of experts alone may leave out.
@@ -92,9 +125,7 @@ Result<ModelSizes> read_sizes(const nlohmann::json& config) {
   };
   read(sizes.hidden, "hidden_size");
   read(sizes.layers, "num_hidden_layers");
-  read(sizes.heads, "num_attention_heads");
-  read(sizes.kv_heads, "num_key_value_heads", sizes.heads);
-  read(sizes.head_dim, "head_dim", sizes.heads == 0 ? 0 : sizes.hidden / sizes.heads);
+  if (outcome) outcome = read_attention(config, sizes);
   if (outcome) {
     const auto mlp = read_mlp(config);
     if (!mlp) return mlp.error();
@@ -104,18 +135,14 @@ Result<ModelSizes> read_sizes(const nlohmann::json& config) {
   read(sizes.vocab, "vocab_size");
   read(sizes.max_positions, "max_position_embeddings", kUsualPositions);
   if (!outcome) return outcome.error();
-  if (sizes.layers > kMostLayers)
-    return Error{ErrorCode::kCorrupt,
-                 fmt::format("config: num_hidden_layers should be at most {}, is {}", kMostLayers,
-                             sizes.layers)};
-  const uint64_t width = uint64_t{sizes.heads} * sizes.head_dim;
-  if (width == 0 || width > kWidest)
-    return Error{
-        ErrorCode::kCorrupt,
-        fmt::format("config: num_attention_heads times head_dim should be from 1 to {}, is "
-                    "{} times {}: correct config.json",
-                    kWidest, sizes.heads, sizes.head_dim)};
   return sizes;
+}
+
+uint32_t ModelSizes::joined_layers() const {
+  uint32_t first = layers;
+  for (uint32_t i = 0; i < kv_sources.size(); ++i)
+    if (kv_sources[i] != i) first = std::min(first, kv_sources[i]);
+  return layers - first;
 }
 
 }  // namespace tandem::format

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/result.h"
+#include "format/attention_sizes.h"
 
 namespace tandem::format {
 
@@ -13,12 +14,17 @@ struct ModelSizes {
   uint32_t hidden = 0;
   uint32_t layers = 0;
   uint32_t heads = 0;
-  uint32_t kv_heads = 0;       // unless given: heads
-  uint32_t head_dim = 0;       // unless given: hidden / heads
-  uint32_t mlp = 0;            // unless given: expert_mlp
-  uint32_t expert_mlp = 0;     // of each expert; unless given: 0
-  uint32_t vocab = 0;          // rows of logits; a tokenizer may know fewer ids
-  uint32_t max_positions = 0;  // unless given: 32768
+  uint32_t kv_heads = 0;  // unless given: heads
+  uint32_t head_dim = 0;  // unless given: hidden / heads
+  uint32_t mlp = 0;       // unless given: expert_mlp
+  uint32_t expert_mlp = 0;                // of each expert; unless given: 0
+  uint32_t vocab = 0;                     // rows of logits; a tokenizer may know fewer ids
+  uint32_t max_positions = 0;             // unless given: 32768
+  HeadSizes window = {};                  // of layers that see a window, where theirs are others
+  std::vector<uint32_t> kv_sources = {};  // see read_kv_sources()
+
+  /// How many last layers must lie together, since some of them read what others keep.
+  uint32_t joined_layers() const;
 
   bool operator==(const ModelSizes&) const = default;
 };

@@ -59,6 +59,46 @@ TEST_CASE("model sizes: a model of experts alone names their width only") {
   CHECK(read_sizes(config)->mlp == 24);
 }
 
+nlohmann::json gemma4() {
+  nlohmann::json config = smallest();
+  config.update({{"model_type", "gemma4_text"},
+                 {"num_key_value_heads", 2},
+                 {"head_dim", 16},
+                 {"num_kv_shared_layers", 0}});
+  return config;
+}
+
+TEST_CASE("model sizes: gemma4's layers that see everything have wider heads than its windows") {
+  nlohmann::json config = gemma4();
+  CHECK(read_sizes(config)->window == HeadSizes{4, 2, 16});
+  CHECK(read_sizes(config)->head_dim == 512);
+  config["global_head_dim"] = nullptr;
+  CHECK(read_sizes(config)->head_dim == 16);
+  config.update({{"global_head_dim", 32}, {"num_global_key_value_heads", 1}});
+  CHECK(read_sizes(config)->head_dim == 32);
+  CHECK(read_sizes(config)->kv_heads == 2);  // such heads are for layers whose values are keys
+  config["attention_k_eq_v"] = true;
+  CHECK(read_sizes(config)->kv_heads == 1);
+  CHECK(read_sizes(config)->window == HeadSizes{4, 2, 16});
+  CHECK(read_sizes(config)->joined_layers() == 0);
+}
+
+TEST_CASE("model sizes: the last layers of gemma4 read what the last ones of their kind keep") {
+  nlohmann::json config = gemma4();
+  config["num_hidden_layers"] = 6;
+  config["num_kv_shared_layers"] = 3;
+  CHECK(read_sizes(config).error().message.find("layer_types") != std::string::npos);
+  config["layer_types"] = {"a", "a", "b", "a", "b", "b"};
+  CHECK(read_sizes(config)->kv_sources == std::vector<uint32_t>{0, 1, 2, 1, 2, 2});
+  CHECK(read_sizes(config)->joined_layers() == 5);
+  config["layer_types"] = {"a", "a", "a", "a", "b", "a"};
+  CHECK(read_sizes(config).error().message.find("layer 4") != std::string::npos);
+  config["num_kv_shared_layers"] = 6;
+  CHECK(read_sizes(config).error().message.find("num_kv_shared_layers") != std::string::npos);
+  config.erase("num_kv_shared_layers");
+  CHECK(read_sizes(config).error().message.find("num_kv_shared_layers") != std::string::npos);
+}
+
 TEST_CASE("model sizes: a field that is missing or of a wrong type is refused by name") {
   for (const char* key : {"hidden_size", "num_hidden_layers", "num_attention_heads",
                           "intermediate_size", "vocab_size"}) {

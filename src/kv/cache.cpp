@@ -50,7 +50,10 @@ uint64_t Layer::bytes() const {
 Cache::Cache(const std::vector<LayerShape>& layers,
              const CacheShape& room,
              const tensor::Context& context) {
-  for (const LayerShape& shape : layers) layers_.emplace_back(shape, room, context);
+  for (const LayerShape& shape : layers) {
+    sources_.push_back(shape.source.value_or(static_cast<uint32_t>(layers_.size())));
+    layers_.emplace_back(shape, room, context);
+  }
 }
 
 void Cache::copy(const Copies& copies) {

@@ -16,6 +16,8 @@ struct LayerShape {
   uint32_t kv_heads = 0;                              // 0: no keys and values
   uint32_t head_dim = 0;
   uint32_t state_floats = 0;  // of its recurrent state; 0: none
+  /// The layer, counted from this rank's first, whose keys and values it reads; it keeps none.
+  std::optional<uint32_t> source = {};
 
   /// Bytes of keys and values of one page.
   uint64_t page_bytes(uint32_t page_tokens, uint32_t element_bytes) const {
@@ -84,8 +86,8 @@ class Cache {
         const CacheShape& room,
         const tensor::Context& context);
 
-  /// Requires index below the number of layers.
-  Layer& layer(uint32_t index) { return layers_[index]; }
+  /// What a layer keeps, or what its source does. Requires index below the number of layers.
+  Layer& layer(uint32_t index) { return layers_[sources_[index]]; }
 
   /// Copies pages in every layer before anything later in the order reads or writes.
   void copy(const Copies& copies);
@@ -99,7 +101,8 @@ class Cache {
   uint64_t bytes() const;
 
  private:
-  std::vector<Layer> layers_;
+  std::vector<Layer> layers_;      // empty where a layer reads another's
+  std::vector<uint32_t> sources_;  // of each layer: its own index, or another's
 };
 
 }  // namespace tandem::kv

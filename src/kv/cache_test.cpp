@@ -50,6 +50,23 @@ TEST_CASE("layers keep what their shape says, in as many bytes") {
   CHECK(cache.orders().size() == 3);
 }
 
+TEST_CASE("a layer that reads another's keys and values keeps none, and sees what that one wrote") {
+  tensor::use_device(mx::Device(mx::Device::cpu));
+  Cache cache({kStateLayer, kAllLayer, {.source = 1}}, kRoom, {});
+  CHECK(&cache.layer(2) == &cache.layer(1));
+  CHECK(cache.bytes() == 6 * kAllLayer.page_bytes(2, 4) + 5 * kStateLayer.slot_bytes());
+  const tensor::Step step({{.tokens = {0, 0, 0}, .pages = {4, 1}}}, 2);
+  CHECK(mean_of_values(cache.layer(1), step, {1, 3, 5}, 0) == std::vector<float>{1, 2, 3});
+  const array zeros = mx::zeros({3, 2});
+  const tensor::AttentionShape shape = {
+      .heads = 1, .kv_heads = 1, .head_dim = 2, .kv_of_head = {0}, .only_reads = true, .rope = {}};
+  const array out =
+      mx::contiguous(cache.layer(2).attend({.q = zeros, .k = zeros, .v = zeros}, shape, step, {}));
+  mx::eval(out);
+  for (int t = 0; t < 3; ++t)
+    CHECK(double{tensor::on_host<float>(out)[2 * t]} == doctest::Approx(1 + t));
+}
+
 TEST_CASE("copies go to the layers whose pages they name, and states go on after a failed step") {
   tensor::use_device(mx::Device(mx::Device::cpu));
   Cache cache({kAllLayer, kWindowLayer, kStateLayer}, kRoom, {});

@@ -147,7 +147,8 @@ Result<Description> describe(const format::Checkpoint& checkpoint) {
     if (!agree) return agree.error();
   }
   const nlohmann::json& json = checkpoint.config();
-  if (!json.contains("tie_word_embeddings") && !json.contains("tie_embedding"))
+  const auto says = [&](const char* key) { return json.contains(key) && !json[key].is_null(); };
+  if (!says("tie_word_embeddings") && !says("tie_embedding"))
     config->has_tied_head = !checkpoint.has("lm_head.weight");
   if (Status vocab = check_vocab(checkpoint, *config); !vocab) return vocab.error();
   if (arch->settle != nullptr) arch->settle(checkpoint, *config);
@@ -164,11 +165,16 @@ std::vector<kv::LayerShape> layer_shapes(const Description& model,
       out.push_back({.state_floats = model.arch.state_floats(c, part)});
       continue;
     }
-    const bool has_window = !c.windows.empty() && c.windows[i] != 0;
+    if (!c.has_own_kv(i)) {
+      out.push_back({.source = c.kv_sources[i] - part.layers.begin});
+      continue;
+    }
+    const bool has_window = c.sees_window(i);
+    const topology::HeadPart heads = topology::heads_of(c.shape(), part, has_window);
     out.push_back({.group = has_window && frees_windows ? tensor::PageGroup::kWindow
                                                         : tensor::PageGroup::kAll,
-                   .kv_heads = part.kv_heads.size(),
-                   .head_dim = c.head_dim});
+                   .kv_heads = heads.kv_heads.size(),
+                   .head_dim = heads.whole.head_dim});
   }
   return out;
 }

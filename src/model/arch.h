@@ -15,10 +15,12 @@ namespace tandem::model {
 class Layer {
  public:
   virtual ~Layer() = default;
-  /// [tokens, hidden] → the same. `kv` is null where the layer keeps nothing on this rank.
+  /// [tokens, hidden] → the same. `kv` is null where the layer keeps nothing on this rank, `input`
+  /// [tokens, Config::layer_inputs] where layers are told nothing of the tokens.
   virtual tensor::array operator()(const tensor::array& x,
                                    kv::Layer* kv,
-                                   const tensor::Step& step) const = 0;
+                                   const tensor::Step& step,
+                                   const tensor::array* input) const = 0;
 };
 
 /// What a family is made of.
@@ -38,16 +40,21 @@ struct Arch {
   void (*settle)(const format::Checkpoint& checkpoint, Config& config) = nullptr;
 };
 
-/// An Arch whose layers are values of type L: L(config, weights, index), and L(x, kv, step). Where
-/// some are recurrent (Config::is_recurrent), L::state_floats is Arch::state_floats.
+/// An Arch whose layers are values of type L: L(config, weights, index), and L(x, kv, step), or
+/// L(x, kv, step, input) for families whose layers are told of the tokens. Where some are recurrent
+/// (Config::is_recurrent), L::state_floats is Arch::state_floats.
 template <class L>
 Arch decoder(std::string_view model_type, Result<Config> (*decode)(const nlohmann::json&)) {
   struct Held final : Layer {
     Held(const Config& c, const tensor::Weights& w, uint32_t index) : layer(c, w, index) {}
     tensor::array operator()(const tensor::array& x,
                              kv::Layer* kv,
-                             const tensor::Step& step) const override {
-      return layer(x, kv, step);
+                             const tensor::Step& step,
+                             const tensor::array* input) const override {
+      if constexpr (requires { layer(x, kv, step, input); })
+        return layer(x, kv, step, input);
+      else
+        return layer(x, kv, step);
     }
     L layer;
   };

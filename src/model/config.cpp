@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 #include "format/model_sizes.h"
 #include "model/config_fields.h"
@@ -18,12 +19,12 @@ tensor::RopeSpec::Kind rope_kind(const std::string& name) {
   if (name == "linear") return tensor::RopeSpec::Kind::kLinear;
   if (name == "llama3") return tensor::RopeSpec::Kind::kLlama3;
   if (name == "yarn") return tensor::RopeSpec::Kind::kYarn;
+  if (name == "proportional") return tensor::RopeSpec::Kind::kProportional;
   if (name == "factors" || name == "longrope" || name == "su")
     return tensor::RopeSpec::Kind::kFactors;
-  refuse(
-      ErrorCode::kUnsupported,
-      fmt::format("rope_type {} is not supported; default, linear, llama3, yarn and longrope are",
-                  name));
+  refuse(ErrorCode::kUnsupported, fmt::format("rope_type {} is not supported; default, linear, "
+                                              "llama3, yarn, longrope and proportional are",
+                                              name));
 }
 
 /// One divisor for each rotated pair: GGUF files give them as factors, longrope as long_factor,
@@ -58,7 +59,7 @@ double long_magnitude(const Json& json, const Json& scaling, const Config& confi
 }
 
 /// rope_theta and rope_scaling, or rope_parameters that hold both (newer checkpoints).
-tensor::RopeSpec decode_rope(const Json& json, const Config& config) {
+tensor::RopeSpec decode_rope_spec(const Json& json, const Config& config, uint32_t head_dim) {
   const Json* parameters = find(json, "rope_parameters");
   const Json* scaling = parameters != nullptr ? parameters : find(json, "rope_scaling");
   const Json none = Json::object();
@@ -66,12 +67,12 @@ tensor::RopeSpec decode_rope(const Json& json, const Config& config) {
   if (!s.is_object()) refuse(ErrorCode::kCorrupt, "rope_scaling should be an object");
   const double base = above_zero(json, "rope_theta", 10000.0);
   const double partial = real(s, "partial_rotary_factor", real(json, "partial_rotary_factor", 1.0));
-  const double rotated = partial * config.head_dim;
+  const double rotated = partial * head_dim;
   if (partial <= 0 || partial > 1 || rotated < 2)
     refuse(ErrorCode::kCorrupt,
            fmt::format("partial_rotary_factor should be above 0 and at most 1, and leave at least "
                        "2 of head_dim {}, is {}: correct config.json",
-                       config.head_dim, partial));
+                       head_dim, partial));
   tensor::RopeSpec spec;
   spec.kind = rope_kind(text(s, "rope_type", text(s, "type", "default").c_str()));
   spec.dims = static_cast<uint32_t>(rotated) / 2 * 2;
@@ -82,6 +83,11 @@ tensor::RopeSpec decode_rope(const Json& json, const Config& config) {
     const bool is_long = find(s, "factors") == nullptr && find(s, "long_factor") != nullptr;
     spec.factors = decode_factors(s, is_long ? "long_factor" : "factors", spec.dims / 2);
     if (is_long) spec.attention_factor = long_magnitude(json, s, config);
+    return spec;
+  }
+  if (spec.kind == tensor::RopeSpec::Kind::kProportional) {
+    spec.turning_dims = std::exchange(spec.dims, head_dim);
+    spec.factor = above_zero(s, "factor", 1);
     return spec;
   }
   spec.factor = real(s, "factor");
@@ -146,12 +152,12 @@ void check_finite(const tensor::Rope& rope) {
            "rope_scaling makes angles that are no finite numbers: correct config.json");
 }
 
-void check(const Config& c) {
-  if (c.heads % c.kv_heads != 0)
+void check(const topology::HeadShape& s) {
+  if (s.heads % s.kv_heads != 0)
     refuse(ErrorCode::kCorrupt,
-           fmt::format("{} attention heads do not share {} KV heads evenly", c.heads, c.kv_heads));
-  if (c.head_dim % 2 != 0)
-    refuse(ErrorCode::kCorrupt, fmt::format("head_dim should be even, is {}", c.head_dim));
+           fmt::format("{} attention heads do not share {} KV heads evenly", s.heads, s.kv_heads));
+  if (s.head_dim % 2 != 0)
+    refuse(ErrorCode::kCorrupt, fmt::format("head_dim should be even, is {}", s.head_dim));
 }
 
 }  // namespace
@@ -166,17 +172,31 @@ Config decode_base(const Json& json) {
   c.heads = sizes->heads;
   c.kv_heads = sizes->kv_heads;
   c.head_dim = sizes->head_dim;
+  c.window_heads = {.heads = sizes->window.heads,
+                    .kv_heads = sizes->window.kv_heads,
+                    .head_dim = sizes->window.head_dim};
+  c.kv_sources = sizes->kv_sources;
+  c.joined_layers = sizes->joined_layers();
   c.mlp = sizes->mlp;
   c.vocab = sizes->vocab;
   c.max_positions = sizes->max_positions;
   c.rms_eps = above_zero(json, "rms_norm_eps");
   c.has_tied_head = flag(json, "tie_word_embeddings", false);
   c.extra_layers = decode_extra_layers(json);
-  check(c);
-  c.rope = std::make_shared<const tensor::Rope>(tensor::make_rope(decode_rope(json, c)));
-  check_finite(*c.rope);
+  check({.heads = c.heads, .kv_heads = c.kv_heads, .head_dim = c.head_dim});
+  if (c.window_heads.heads != 0) check(c.window_heads);
+  c.rope = decode_rope(json, c, c.head_dim);
   c.windows = decode_windows(json, c);
   return c;
+}
+
+std::shared_ptr<const tensor::Rope> decode_rope(const Json& json,
+                                                const Config& config,
+                                                uint32_t head_dim) {
+  auto rope = std::make_shared<const tensor::Rope>(
+      tensor::make_rope(decode_rope_spec(json, config, head_dim)));
+  check_finite(*rope);
+  return rope;
 }
 
 std::shared_ptr<const tensor::Rope> plain_rope(uint32_t dims, double base) {

@@ -25,6 +25,7 @@ struct Config {
   uint32_t heads = 0;
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;
+  topology::HeadShape window_heads = {};  // of layers that see a window, where theirs are others
   uint32_t mlp = 0;
   uint32_t experts = 0;  // of a layer that has some
   uint32_t experts_of_token = 0;
@@ -52,6 +53,15 @@ struct Config {
   std::vector<bool> has_rope;                       // of each layer; empty: all have it
   std::vector<uint32_t> windows;                    // a layer's window in positions, 0: all of them
   std::vector<bool> is_recurrent = {};  // layers with a state, not keys and values; or none
+  /// For each layer the one whose keys and values it attends to; empty: each has its own.
+  std::vector<uint32_t> kv_sources = {};
+  uint32_t joined_layers = 0;   // so many last ones share keys and values
+  uint32_t wide_mlps_from = 0;  // layers from here on have MLPs twice as wide; 0: none has
+  bool has_equal_kv = false;    // values of layers that see everything are their keys
+  uint32_t layer_inputs = 0;    // width of what each layer is told of a token; 0: nothing
+
+  bool sees_window(uint32_t layer) const { return !windows.empty() && windows[layer] != 0; }
+  bool has_own_kv(uint32_t layer) const { return kv_sources.empty() || kv_sources[layer] == layer; }
 
   /// How it can be cut; quant_group comes from the checkpoint.
   topology::ModelShape shape(uint32_t quant_group = 1) const {
@@ -66,7 +76,9 @@ struct Config {
                         : delta.key_heads != 0 ? delta.values()
                                                : hidden,
             .channel_unit = delta.key_heads == 0 ? 1 : delta.group() * delta.value_dim,
-            .quant_group = quant_group};
+            .quant_group = quant_group,
+            .window = window_heads,
+            .joined_layers = joined_layers};
   }
 };
 

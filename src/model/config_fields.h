@@ -57,6 +57,12 @@ void decode_biased_routing(const Json& json, Config& config);
 /// Refuses more experts of a token than there are.
 void check_experts_of_token(const Config& config);
 
+/// The rope of heads of `head_dim`, from rope_theta and rope_scaling, or rope_parameters that hold
+/// both. `config` has max_positions.
+std::shared_ptr<const tensor::Rope> decode_rope(const Json& json,
+                                                const Config& config,
+                                                uint32_t head_dim);
+
 /// A rope of `dims` of the head's dimensions with a base of its own and nothing else.
 std::shared_ptr<const tensor::Rope> plain_rope(uint32_t dims, double base);
 

@@ -40,12 +40,15 @@ Decoder::Decoder(Description model, const Weights& w, std::vector<topology::Rang
     else
       (body / "layers" / i).skip();
   }
-  const bool needs_table = part_.has_embedding || (part_.has_head && config().has_tied_head);
+  const bool has_inputs = config().layer_inputs != 0;
+  const bool needs_table =
+      part_.has_embedding || has_inputs || (part_.has_head && config().has_tied_head);
   if (needs_table)
     embedding_.emplace(body / "embed_tokens", config().hidden, part_.vocab);
   else
     (body / "embed_tokens").skip();
   (w / "mtp").skip();  // predicts further tokens, beside the others
+  if (has_inputs) layer_inputs_.emplace(body, config());
   load_head(w);
   weight_bytes_ = w.bytes();
 }
@@ -71,9 +74,12 @@ array Decoder::embed(const tensor::Step& step) const {
 }
 
 array Decoder::run_layers(array x, kv::Cache& cache, const tensor::Step& step) const {
+  std::vector<array> inputs;  // a later stage of a pipeline has the tokens' embeddings from here
+  if (layer_inputs_) inputs = (*layer_inputs_)(part_.has_embedding ? x : embed(step), step);
   for (uint32_t i = 0; i < layers_.size(); ++i) {
     kv::Layer& kept = cache.layer(i);
-    x = (*layers_[i])(x, kept.is_empty() ? nullptr : &kept, step);
+    x = (*layers_[i])(x, kept.is_empty() ? nullptr : &kept, step,
+                      inputs.empty() ? nullptr : &inputs[i]);
   }
   return x;
 }

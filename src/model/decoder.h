@@ -6,6 +6,7 @@
 
 #include "kv/cache.h"
 #include "model/arch.h"
+#include "model/blocks/layer_inputs.h"
 #include "tensor/embedding.h"
 #include "tensor/norm.h"
 
@@ -20,7 +21,7 @@ class Decoder {
                                                const std::vector<topology::Part>& parts,
                                                uint32_t rank);
 
-  /// [tokens, hidden]. Requires the part to have the embedding.
+  /// [tokens, hidden]. Requires the part to have the embedding, or layers to be told of tokens.
   tensor::array embed(const tensor::Step& step) const;
 
   /// Runs this rank's layers: [tokens, hidden] → the same.
@@ -49,6 +50,7 @@ class Decoder {
   std::vector<topology::Range> vocab_parts_;
   std::optional<tensor::Embedding> embedding_;
   std::vector<std::unique_ptr<Layer>> layers_;
+  std::optional<LayerInputs> layer_inputs_;
   std::optional<tensor::RmsNorm> norm_;
   std::optional<tensor::Embedding> head_;  // absent when tied
   uint64_t weight_bytes_ = 0;

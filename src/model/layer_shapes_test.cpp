@@ -44,5 +44,25 @@ TEST_CASE("a rank's layers keep pages of all positions or of a window, or a stat
   }
 }
 
+TEST_CASE("layers of a window keep their own heads' keys, and layers that read others' keep none") {
+  Description model{decoder<SummingLayer>("sums", decode_llama_config), {}};
+  model.config.layers = 4;
+  model.config.heads = model.config.kv_heads = 2;
+  model.config.head_dim = 64;
+  model.config.window_heads = {.heads = 4, .kv_heads = 4, .head_dim = 16};
+  model.config.windows = {0, 16, 16, 0};
+  model.config.kv_sources = {0, 1, 1, 0};
+  const auto parts = topology::place(model.config.shape(), topology::Split::kTensor, 2, {});
+  REQUIRE(parts.has_value());
+  const auto shapes = layer_shapes(model, (*parts)[1], true);
+  CHECK(shapes[0].kv_heads == 1);
+  CHECK(shapes[0].head_dim == 64);
+  CHECK(shapes[1].kv_heads == 2);
+  CHECK(shapes[1].head_dim == 16);
+  CHECK(shapes[2].kv_heads == 0);
+  CHECK(shapes[2].source == 1);
+  CHECK(shapes[3].source == 0);
+}
+
 }  // namespace
 }  // namespace tandem::model

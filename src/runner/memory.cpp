@@ -13,8 +13,23 @@ double fraction(topology::Range range, uint32_t total) {
   return total == 0 ? 0 : static_cast<double>(range.size()) / total;
 }
 
+constexpr std::string_view kLayers = "model.layers.";
+
+/// Requires the name of a layer's tensor.
+uint32_t layer_of(std::string_view name) {
+  const std::string rest(name.substr(kLayers.size()));
+  return static_cast<uint32_t>(std::strtoul(rest.c_str(), nullptr, 10));
+}
+
+/// The heads of the layer that a tensor is of.
+topology::HeadPart heads_of(std::string_view name, const model::Config& c, const Part& part) {
+  const uint32_t layer = name.starts_with(kLayers) ? layer_of(name) : 0;
+  return topology::heads_of(c.shape(), part, layer < c.layers && c.sees_window(layer));
+}
+
 /// The share of a tensor that a rank loads, by the module it belongs to.
 double share_of(std::string_view name, const model::Config& c, const Part& part) {
+  const topology::HeadPart own = heads_of(name, c, part);
   const auto is_in = [&](std::string_view module) {
     return name.find(module) != std::string_view::npos;
   };
@@ -22,14 +37,17 @@ double share_of(std::string_view name, const model::Config& c, const Part& part)
   if (is_in(".linear_attn.")) return fraction(part.channels, c.shape().channels);
   if (is_in(".qkv_proj."))
     return fraction(
-        {2 * part.kv_heads.begin + part.heads.begin, 2 * part.kv_heads.end + part.heads.end},
-        2 * c.kv_heads + c.heads);
+        {2 * own.kv_heads.begin + own.heads.begin, 2 * own.kv_heads.end + own.heads.end},
+        2 * own.whole.kv_heads + own.whole.heads);
   if (is_in(".gate_up_proj.")) return fraction(part.mlp, c.mlp);
   if (is_in(".conv.in_proj.") || is_in(".conv.out_proj.") || is_in(".conv.conv."))
     return fraction(part.channels, c.hidden);
   if (is_in(".q_proj.") || is_in(".o_proj.") || is_in(".self_attn.out_proj."))
-    return fraction(part.heads, c.heads);
-  if (is_in(".k_proj.") || is_in(".v_proj.")) return fraction(part.kv_heads, c.kv_heads);
+    return fraction(own.heads, own.whole.heads);
+  if (is_in(".k_proj.") || is_in(".v_proj.")) return fraction(own.kv_heads, own.whole.kv_heads);
+  if (is_in("embed_tokens_per_layer."))
+    return fraction(part.vocab, c.vocab) * fraction(part.layers, c.layers);
+  if (is_in("per_layer_model_projection.")) return fraction(part.layers, c.layers);
   if (is_in(".switch_mlp.") || is_in(".experts.") || is_in(".shared_expert"))
     return fraction(part.expert_mlp, c.expert_mlp);
   if (is_in(".gate_proj.") || is_in(".up_proj.") || is_in(".down_proj.") ||
@@ -37,18 +55,16 @@ double share_of(std::string_view name, const model::Config& c, const Part& part)
     return fraction(part.mlp, c.mlp);
   const bool is_table = is_in("embed_tokens.");
   const bool is_head = is_in("lm_head.");
-  const bool is_needed = is_table  ? part.has_embedding || (part.has_head && c.has_tied_head)
-                         : is_head ? part.has_head && !c.has_tied_head
-                                   : true;
+  const bool is_needed =
+      is_table  ? part.has_embedding || c.layer_inputs != 0 || (part.has_head && c.has_tied_head)
+      : is_head ? part.has_head && !c.has_tied_head
+                : true;
   if (!is_needed) return 0;
   return is_table || is_head ? fraction(part.vocab, c.vocab) : 1;
 }
 
 bool is_other_layer(std::string_view name, const Part& part) {
-  constexpr std::string_view kPrefix = "model.layers.";
-  if (!name.starts_with(kPrefix)) return false;
-  const std::string rest(name.substr(kPrefix.size()));
-  return !part.layers.contains(static_cast<uint32_t>(std::strtoul(rest.c_str(), nullptr, 10)));
+  return name.starts_with(kLayers) && !part.layers.contains(layer_of(name));
 }
 
 uint64_t bytes_of(const format::Tensor& tensor) {
@@ -68,14 +84,19 @@ uint64_t state_columns(const model::Config& c, const Part& part) {
 
 /// Matrices that live at once in a layer, and one row of logits for each row of the largest step.
 uint64_t workspace_of(const model::Config& c, const Part& part, const MemoryAssumptions& a) {
-  const uint64_t attention =  // a query, perhaps its gate, and what they read
-      uint64_t{c.head_dim} * (3 * part.heads.size() + 2 * part.kv_heads.size());
+  uint64_t attention = 0;  // a query, perhaps its gate, and what they read
+  for (const bool sees_window : {false, true}) {
+    const topology::HeadPart own = topology::heads_of(c.shape(), part, sees_window);
+    attention = std::max(attention, uint64_t{own.whole.head_dim} *
+                                        (3 * own.heads.size() + 2 * own.kv_heads.size()));
+  }
+  const uint64_t mlp = uint64_t{c.wide_mlps_from == 0 ? 3U : 6U} * part.mlp.size();
+  const uint64_t told = uint64_t{3} * c.layer_inputs * part.layers.size();
   // A token's rows of an expert's gate, up and down, and of what it takes in, sorted by expert.
   const uint64_t experts =
       uint64_t{c.experts_of_token} * (3 * part.expert_mlp.size() + 2 * c.hidden);
-  const uint64_t widest =
-      std::max({attention, uint64_t{3} * part.mlp.size(), experts, state_columns(c, part)});
-  return a.step_tokens * a.element_bytes * (uint64_t{4} * c.hidden + widest) +
+  const uint64_t widest = std::max({attention, mlp, experts, state_columns(c, part)});
+  return a.step_tokens * a.element_bytes * (uint64_t{4} * c.hidden + told + widest) +
          uint64_t{plan::kMostRows} * a.logit_copies * sizeof(float) * (part.has_head ? c.vocab : 0);
 }
 

@@ -10,7 +10,8 @@ array attend(Pool& pool,
              const Step& step,
              const Context& context) {
   if (x.q.shape(1) != static_cast<int>(shape.heads * shape.head_dim) ||
-      x.k.shape(1) != static_cast<int>(pool.shape.kv_heads * pool.shape.head_dim))
+      (!shape.only_reads &&
+       x.k.shape(1) != static_cast<int>(pool.shape.kv_heads * pool.shape.head_dim)))
     throw std::invalid_argument(fmt::format(
         "[attend] {} query and {} key columns do not fit {} heads of {} over {} KV heads",
         x.q.shape(1), x.k.shape(1), shape.heads, shape.head_dim, pool.shape.kv_heads));

@@ -31,17 +31,19 @@ struct AttentionShape {
   float softcap = 0;                 // scores become cap * tanh(score / cap); 0: no cap
   std::vector<float> sinks = {};     // [heads]: a logit without value in each softmax; empty: none
   QueryScale query_scale = {};
+  bool only_reads = false;           // the pool is another layer's, who writes k and v
   std::shared_ptr<const Rope> rope;  // shared: by all layers
 };
 
 /// Projections of a step's tokens.
 struct QueryKeyValue {
   array q;  // [tokens, heads * head_dim]
-  array k;  // [tokens, kv_heads * head_dim]
+  array k;  // [tokens, kv_heads * head_dim]; not looked at by layers that only read, nor is v
   array v;  // as k
 };
 
 /// Rotates q and k, stores k and v in the pool and attends to everything that each token may see.
+/// A layer that only reads rotates q alone and attends to what its pool's layer has stored before.
 ///
 /// Result    as q
 /// Requires  the pool's order to be threaded through every use of it; the step to outlive the graph

@@ -31,7 +31,7 @@ struct BoundAttention {
     const kernels::RopeArgs rope = rotation();
     if (shape.rope) rotate_queries(rope);
     if (shape.query_scale.beta != 0) scale_queries();
-    write(shape.rope ? &rope : nullptr);
+    if (!shape.only_reads) write(shape.rope ? &rope : nullptr);
     attend();
   }
 

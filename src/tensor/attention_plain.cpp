@@ -146,14 +146,16 @@ array attend_plain(Pool& pool,
                    const Step& step) {
   const int tokens = x.q.shape(0), dim = static_cast<int>(shape.head_dim);
   array queries = mx::reshape(x.q, {tokens, -1, dim});
-  array keys = mx::reshape(x.k, {tokens, -1, dim});
-  if (shape.rope) {
-    queries = rotate(queries, *shape.rope, step);
-    keys = rotate(keys, *shape.rope, step);
+  if (shape.rope) queries = rotate(queries, *shape.rope, step);
+  if (!shape.only_reads) {
+    array keys = mx::reshape(x.k, {tokens, -1, dim});
+    if (shape.rope) keys = rotate(keys, *shape.rope, step);
+    write(pool, mx::reshape(keys, x.k.shape()), x.v, step);
   }
   if (shape.query_scale.beta != 0) queries = scale_queries(queries, shape.query_scale, step);
-  write(pool, mx::reshape(keys, x.k.shape()), x.v, step);
-  const array pages = ordered(step.page_array(pool.group), pool.order);
+  // After a read an order is any number, and ordered() takes 0.
+  const array order = shape.only_reads ? mx::multiply(pool.order, array(0U)) : pool.order;
+  const array pages = ordered(step.page_array(pool.group), order);
   queries = mx::astype(queries, pool.keys.dtype());
   std::vector<array> parts;
   int at = 0, page = 0;

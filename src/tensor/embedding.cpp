@@ -5,13 +5,15 @@
 
 namespace tandem::tensor {
 
-Embedding::Embedding(const Weights& module, uint32_t hidden, topology::Range rows)
-    : context_(module.context()), hidden_(hidden), rows_(rows) {
+Embedding::Embedding(const Weights& module,
+                     uint32_t hidden,
+                     topology::Range rows,
+                     topology::Range columns)
+    : context_(module.context()), width_(columns.size()), rows_(rows) {
   if (rows.empty())
     module.skip();
   else
-    matrix_.emplace(std::vector<MatrixSource>{{module, rows}}, hidden, topology::Range{0, hidden},
-                    false);
+    matrix_.emplace(std::vector<MatrixSource>{{module, rows}}, hidden, columns, false);
 }
 
 array Embedding::operator()(const Step& step) const {
@@ -21,7 +23,7 @@ array Embedding::operator()(const Step& step) const {
     return all_sum(context_, mx::astype(rows, context_.dtype));
   }
   const array none = from_host(std::vector<float>(step.tokens()));
-  return all_sum(context_, zeros_after(context_, none, hidden_));
+  return all_sum(context_, zeros_after(context_, none, width_));
 }
 
 }  // namespace tandem::tensor

@@ -8,9 +8,12 @@ namespace tandem::tensor {
 /// A table [vocab, hidden] cut by rows over the ranks; a tied one is also the head.
 class Embedding {
  public:
-  Embedding(const Weights& module, uint32_t hidden, topology::Range rows);
+  Embedding(const Weights& module, uint32_t hidden, topology::Range rows)
+      : Embedding(module, hidden, rows, {0, hidden}) {}
+  /// Of these columns alone.
+  Embedding(const Weights& module, uint32_t hidden, topology::Range rows, topology::Range columns);
 
-  /// [tokens, hidden]. Each rank gives its own rows and zeros for others; their sum is exact. Ids
+  /// [tokens, columns]. Each rank gives its own rows and zeros for others; their sum is exact. Ids
   /// that only the device knows (Step::id_array) are for a rank alone. Requires the step to outlive
   /// the graph.
   array operator()(const Step& step) const;
@@ -20,7 +23,7 @@ class Embedding {
 
  private:
   Context context_;
-  uint32_t hidden_;
+  uint32_t width_;  // of a row that this gives
   topology::Range rows_;
   std::optional<Matrix> matrix_;  // absent on a rank without rows
 };

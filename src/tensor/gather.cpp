@@ -31,6 +31,22 @@ array take_outputs(const Context& context, const array& x, const Step& step) {
   return context.is_fast() ? take_fast(x, step.outputs()) : take_rows(x, step.outputs());
 }
 
+std::vector<array> split_columns(const Context& context, const array& x, uint32_t width) {
+  const int rows = x.shape(0), columns = static_cast<int>(width), count = x.shape(1) / columns;
+  if (!context.is_fast()) return mx::split(x, count, 1);
+  const std::vector<mx::Shape> shapes(static_cast<size_t>(count), {rows, columns});
+  return cpu_ops(
+      "SplitColumns", shapes, mx::float32, {x}, [](const auto& in, auto& out) -> CpuCall {
+        const bool has_memory = out[0].data_shared_ptr() != nullptr;  // then these are copies
+        int64_t at = 0;
+        for (array& part : out) {
+          view_columns(part, in[0], static_cast<int64_t>(row_stride(in[0])), at);
+          at += part.shape(1);
+        }
+        return has_memory ? CpuCall() : CpuCall([] {});
+      });
+}
+
 array zeros_after(const Context& context, const array& x, uint32_t width) {
   const mx::Shape shape = {x.shape(0), static_cast<int>(width)};
   if (!context.is_fast())

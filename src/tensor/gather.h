@@ -12,6 +12,9 @@ array take_rows(const array& x, const std::vector<uint32_t>& rows);
 /// outlive the graph.
 array take_outputs(const Context& context, const array& x, const Step& step);
 
+/// x [tokens, n * width] cut by columns: n times [tokens, width].
+std::vector<array> split_columns(const Context& context, const array& x, uint32_t width);
+
 /// Zeros [rows of x, width] that wait for x: a rank without a part adds them where others add
 /// theirs, and must reach its exchanges in the same order as they.
 array zeros_after(const Context& context, const array& x, uint32_t width);

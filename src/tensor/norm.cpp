@@ -15,9 +15,15 @@ std::vector<float> moved(std::vector<float> weight, double offset) {
 }  // namespace
 
 RmsNorm::RmsNorm(const Weights& module, double eps, double offset)
-    : context_(module.context()),
+    : RmsNorm(module.context(), moved(module.vector("weight"), offset), eps) {}
+
+RmsNorm::RmsNorm(const Context& context, uint32_t width, double eps)
+    : RmsNorm(context, std::vector<float>(width, 1.0F), eps) {}
+
+RmsNorm::RmsNorm(const Context& context, std::vector<float> weight, double eps)
+    : context_(context),
       eps_(static_cast<float>(eps)),
-      weight_(std::make_shared<const std::vector<float>>(moved(module.vector("weight"), offset))),
+      weight_(std::make_shared<const std::vector<float>>(std::move(weight))),
       plain_weight_(mx::astype(from_host(*weight_), context_.dtype)) {
   plain_weight_.eval();
 }

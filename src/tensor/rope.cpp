@@ -47,6 +47,8 @@ double inverse_frequency(const RopeSpec& s, uint32_t pair) {
       return yarn(s, pair, inverse);
     case RopeSpec::Kind::kFactors:
       return inverse / s.factors[pair];
+    case RopeSpec::Kind::kProportional:
+      return 2 * pair < s.turning_dims ? inverse / s.factor : 0;
     case RopeSpec::Kind::kDefault:
       break;
   }

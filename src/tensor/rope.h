@@ -8,7 +8,7 @@ namespace tandem::tensor {
 
 /// How inverse frequencies are made from a configuration.
 struct RopeSpec {
-  enum class Kind : uint8_t { kDefault, kLinear, kLlama3, kYarn, kFactors };
+  enum class Kind : uint8_t { kDefault, kLinear, kLlama3, kYarn, kFactors, kProportional };
   Kind kind = Kind::kDefault;
   uint32_t dims = 0;  // rotated values of a head, even
   double base = 10000;
@@ -22,6 +22,7 @@ struct RopeSpec {
   double mscale = 1, mscale_all_dim = 0;  // yarn
   double attention_factor = 0;            // yarn, factors; 0: from factor and mscale, and 1
   std::vector<double> factors = {};       // factors: a divisor of each frequency, [dims / 2]
+  uint32_t turning_dims = 0;              // proportional: the pairs of the others stand still
 };
 
 struct Rope {

@@ -40,28 +40,45 @@ std::vector<Range> cut(uint32_t total, uint32_t unit, const std::vector<double>&
   return out;
 }
 
-/// As cut(), but nobody is left without a layer. Stage 0 of the result has the first layers.
-std::vector<Range> cut_layers(uint32_t layers, const std::vector<double>& shares) {
-  auto out = cut(layers, 1, shares);
+/// Layers that some stage has to itself, or may have: all but those that must lie in one.
+uint32_t free_layers(const ModelShape& shape) {
+  return shape.layers - std::max(shape.joined_layers, 1U);
+}
+
+/// As cut(), but nobody is left without a layer, and joined ones stay together. Stage 0 of the
+/// result has the first layers.
+std::vector<Range> cut_layers(const ModelShape& shape, const std::vector<double>& shares) {
+  auto out = cut(shape.layers, 1, shares);
   const auto stages = static_cast<uint32_t>(out.size());
-  for (uint32_t i = 0; i < stages; ++i) {
-    const uint32_t floor = i == 0 ? 0 : out[i - 1].end;
-    out[i].begin = floor;
-    out[i].end = std::min(std::max(out[i].end, floor + 1), layers - (stages - 1 - i));
+  for (uint32_t i = 0; i + 1 < stages; ++i) {
+    const uint32_t most = free_layers(shape) - (stages - 2 - i);
+    out[i].end = std::min(std::max(out[i].end, out[i].begin + 1), most);
+    out[i + 1].begin = out[i].end;
   }
   return out;
 }
 
-Range kv_range(const ModelShape& shape, Range heads) {
+HeadShape shape_of(const ModelShape& shape, bool sees_window) {
+  if (sees_window && shape.window.heads != 0) return shape.window;
+  return {.heads = shape.heads, .kv_heads = shape.kv_heads, .head_dim = shape.head_dim};
+}
+
+Range kv_range(const HeadShape& shape, Range heads) {
   if (heads.empty()) return {};
   const uint32_t group = shape.heads / shape.kv_heads;
   return {heads.begin / group, (heads.end - 1) / group + 1};
 }
 
+std::vector<Range> cut_heads(const HeadShape& shape,
+                             uint32_t group,
+                             const std::vector<double>& shares) {
+  return cut(shape.heads, std::lcm(shape.head_dim, group) / shape.head_dim, shares);
+}
+
 std::vector<Part> place_tensor(const ModelShape& shape, const std::vector<double>& shares) {
   const uint32_t group = std::max(shape.quant_group, 1U);
-  const uint32_t head_unit = std::lcm(shape.head_dim, group) / shape.head_dim;
-  const auto heads = cut(shape.heads, head_unit, shares);
+  const HeadShape all = shape_of(shape, false), window = shape_of(shape, true);
+  const auto heads = cut_heads(all, group, shares), windows = cut_heads(window, group, shares);
   const auto mlp = cut(shape.mlp, group, shares);
   const auto expert_mlp = cut(shape.expert_mlp, group, shares);
   const uint32_t channel_unit = std::lcm(std::max(shape.channel_unit, 1U), group);
@@ -74,7 +91,9 @@ std::vector<Part> place_tensor(const ModelShape& shape, const std::vector<double
                    .ranks = static_cast<uint32_t>(shares.size()),
                    .layers = {0, shape.layers},
                    .heads = heads[r],
-                   .kv_heads = kv_range(shape, heads[r]),
+                   .kv_heads = kv_range(all, heads[r]),
+                   .window_heads = windows[r],
+                   .window_kv_heads = kv_range(window, windows[r]),
                    .mlp = mlp[r],
                    .expert_mlp = expert_mlp[r],
                    .channels = channels[r],
@@ -85,7 +104,8 @@ std::vector<Part> place_tensor(const ModelShape& shape, const std::vector<double
 std::vector<Part> place_pipeline(const ModelShape& shape, std::vector<double> shares) {
   const auto ranks = static_cast<uint32_t>(shares.size());
   const std::vector<double> by_stage(shares.rbegin(), shares.rend());
-  const auto stages = cut_layers(shape.layers, by_stage);
+  const auto stages = cut_layers(shape, by_stage);
+  const HeadShape window = shape_of(shape, true);
   std::vector<Part> out;
   for (uint32_t r = 0; r < ranks; ++r)
     out.push_back({.split = Split::kPipeline,
@@ -94,6 +114,8 @@ std::vector<Part> place_pipeline(const ModelShape& shape, std::vector<double> sh
                    .layers = stages[ranks - 1 - r],
                    .heads = {0, shape.heads},
                    .kv_heads = {0, shape.kv_heads},
+                   .window_heads = {0, window.heads},
+                   .window_kv_heads = {0, window.kv_heads},
                    .mlp = {0, shape.mlp},
                    .expert_mlp = {0, shape.expert_mlp},
                    .channels = {0, shape.channels},
@@ -103,6 +125,12 @@ std::vector<Part> place_pipeline(const ModelShape& shape, std::vector<double> sh
   return out;
 }
 
+Status check_heads(const HeadShape& shape) {
+  if (shape.kv_heads != 0 && shape.head_dim != 0 && shape.heads % shape.kv_heads == 0) return {};
+  return invalid(
+      fmt::format("{} query heads do not share {} KV heads evenly", shape.heads, shape.kv_heads));
+}
+
 }  // namespace
 
 Result<std::vector<Part>> place(const ModelShape& shape,
@@ -110,20 +138,31 @@ Result<std::vector<Part>> place(const ModelShape& shape,
                                 uint32_t ranks,
                                 std::span<const double> shares) {
   if (ranks == 0) return invalid("a model needs at least one rank");
-  if (shape.kv_heads == 0 || shape.head_dim == 0 || shape.heads % shape.kv_heads != 0)
-    return invalid(
-        fmt::format("{} query heads do not share {} KV heads evenly", shape.heads, shape.kv_heads));
+  for (const bool sees_window : {false, true})
+    if (Status fits = check_heads(shape_of(shape, sees_window)); !fits) return fits.error();
   const auto parts = normalized(ranks, shares);
   if (!parts) return parts.error();
   if (split == Split::kTensor) return place_tensor(shape, *parts);
   if (shape.layers < ranks)
     return invalid(fmt::format("a pipeline of {} stages needs as many layers; the model has {}",
                                ranks, shape.layers));
+  if (free_layers(shape) + 1 < ranks)
+    return invalid(
+        fmt::format("the last {} of {} layers share keys and values and must lie in one stage: a "
+                    "pipeline has at most {} stages here, not {}",
+                    shape.joined_layers, shape.layers, free_layers(shape) + 1, ranks));
   return place_pipeline(shape, *parts);
 }
 
-std::vector<uint32_t> kv_of_head(const ModelShape& shape, const Part& part) {
-  const uint32_t group = shape.heads / shape.kv_heads;
+HeadPart heads_of(const ModelShape& shape, const Part& part, bool sees_window) {
+  const bool has_own = sees_window && shape.window.heads != 0;
+  return {.whole = shape_of(shape, sees_window),
+          .heads = has_own ? part.window_heads : part.heads,
+          .kv_heads = has_own ? part.window_kv_heads : part.kv_heads};
+}
+
+std::vector<uint32_t> kv_of_head(const HeadPart& part) {
+  const uint32_t group = part.whole.heads / part.whole.kv_heads;
   std::vector<uint32_t> out;
   for (uint32_t h = part.heads.begin; h < part.heads.end; ++h)
     out.push_back(h / group - part.kv_heads.begin);

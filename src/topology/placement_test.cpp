@@ -86,7 +86,7 @@ TEST_CASE("a rank holds exactly the KV heads that its query heads attend to") {
         const auto parts = place(shape, Split::kTensor, ranks, shares);
         REQUIRE(parts.has_value());
         for (const Part& p : *parts) {
-          const auto map = kv_of_head(shape, p);
+          const auto map = kv_of_head(heads_of(shape, p, false));
           REQUIRE(map.size() == p.heads.size());
           CHECK(p.heads.empty() == p.kv_heads.empty());
           for (uint32_t i = 0; i < map.size(); ++i)
@@ -137,6 +137,58 @@ TEST_CASE(
         }
         CHECK(at == layers);
       }
+}
+
+TEST_CASE("layers that see a window have heads of their own, cut by their own width") {
+  ModelShape shape = shape_of({4, 2}, 64, 64);
+  shape.window = {.heads = 12, .kv_heads = 6, .head_dim = 32};
+  const auto parts = place(shape, Split::kTensor, 4);
+  REQUIRE(parts.has_value());
+  check_covers(*parts, &Part::heads, 4, 1);
+  check_covers(*parts, &Part::window_heads, 12, 2);
+  for (const Part& p : *parts) {
+    const HeadPart all = heads_of(shape, p, false), window = heads_of(shape, p, true);
+    CHECK(all.whole == HeadShape{4, 2, 64});
+    CHECK(all.heads == p.heads);
+    CHECK(window.whole == shape.window);
+    CHECK(window.heads == p.window_heads);
+    CHECK(window.kv_heads == Range{window.heads.begin / 2, (window.heads.end + 1) / 2});
+    CHECK(kv_of_head(window).size() == window.heads.size());
+  }
+  CHECK((*place(shape, Split::kPipeline, 2))[0].window_kv_heads == Range{0, 6});
+  shape.window.kv_heads = 5;
+  CHECK(place(shape, Split::kTensor, 2).error().message.find("12 query heads") !=
+        std::string::npos);
+}
+
+TEST_CASE("layers without heads of their own for windows have those of the others") {
+  const ModelShape shape = shape_of({4, 2}, 64, 1);
+  const Part part = (*place(shape, Split::kTensor, 3))[1];
+  CHECK(heads_of(shape, part, true).whole == HeadShape{4, 2, 64});
+  CHECK(heads_of(shape, part, true).heads == part.heads);
+}
+
+TEST_CASE("no cut of a pipeline separates layers that share keys and values") {
+  for (uint32_t ranks = 1; ranks <= 5; ++ranks)
+    for (const auto& shares : some_shares(ranks)) {
+      ModelShape shape = shape_of(kHeads[0], 32, 1);
+      shape.layers = 9;
+      shape.joined_layers = 6;
+      const auto parts = place(shape, Split::kPipeline, ranks, shares);
+      if (ranks > 4) {
+        CHECK(parts.error().message.find("at most 4 stages") != std::string::npos);
+        continue;
+      }
+      REQUIRE(parts.has_value());
+      uint32_t at = 0;
+      for (uint32_t r = ranks; r-- > 0;) {
+        CHECK((*parts)[r].layers.begin == at);
+        CHECK((*parts)[r].layers.size() >= 1);
+        at = (*parts)[r].layers.end;
+      }
+      CHECK(at == 9);
+      CHECK((*parts)[0].layers.begin <= 3);
+    }
 }
 
 TEST_CASE("shares decide how much a rank gets") {

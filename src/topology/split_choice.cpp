@@ -8,8 +8,8 @@ namespace tandem::topology {
 namespace {
 
 bool is_idle(const Part& part, const ModelShape& shape) {
-  return part.heads.empty() || part.mlp.empty() ||
-         (shape.expert_mlp > 0 && part.expert_mlp.empty());
+  return heads_of(shape, part, false).heads.empty() || heads_of(shape, part, true).heads.empty() ||
+         part.mlp.empty() || (shape.expert_mlp > 0 && part.expert_mlp.empty());
 }
 
 /// A rank whose part of a tensor split is next to nothing though it asked for more.
@@ -63,6 +63,8 @@ SplitChoice choose_split(const SplitQuestion& q) {
   }
   const auto parts = place(q.shape, Split::kTensor, q.ranks, q.shares);
   if (!parts) return tensor("neither split fits: " + parts.error().message);
+  if (const auto stages = place(q.shape, Split::kPipeline, q.ranks, q.shares); !stages)
+    return tensor(stages.error().message);
   if (some_rank_idles(q, *parts)) {
     return pipeline(
         fmt::format("{} heads cannot be cut into {} parts of some use", q.shape.heads, q.ranks));

@@ -34,7 +34,7 @@ struct SplitChoice {
 ///   1. one rank: tensor (nothing is cut)
 ///   2. equal ranks of one machine and a model so small that the sums of a tensor split would eat
 ///      half of what it gains: one rank alone, which can have all cores
-///   3. fewer layers than ranks: tensor, the only way
+///   3. fewer layers than ranks, or too many that share keys and values: tensor, the only way
 ///   4. some rank that has a share would get no query head, or no column of the MLP or the experts:
 ///      pipeline, since it would hold and compute next to nothing in a tensor split
 ///   5. ranks reach each other over a network: pipeline, since a tensor split waits for two sums a

@@ -56,6 +56,22 @@ TEST_CASE("split choice: one rank has nothing to cut, whatever the link") {
   }
 }
 
+TEST_CASE(
+    "split choice: layers that share keys and values may leave too few stages for a pipeline") {
+  ModelShape shape = kModel;
+  shape.joined_layers = 28;
+  CHECK(choose(3, Link::kNetwork, shape).split == Split::kPipeline);
+  CHECK(choose(4, Link::kNetwork, shape).split == Split::kTensor);
+  CHECK(choose(4, Link::kNetwork, shape).reason.find("at most 3 stages") != std::string::npos);
+}
+
+TEST_CASE("split choice: a rank without heads for windows alone would idle, too") {
+  ModelShape shape = kModel;
+  shape.window = {.heads = 2, .kv_heads = 2, .head_dim = 64};
+  CHECK(choose(3, Link::kHost, shape).split == Split::kPipeline);
+  CHECK(choose(2, Link::kHost, shape).split == Split::kTensor);
+}
+
 TEST_CASE("split choice: more ranks than heads make a pipeline while there are layers for it") {
   CHECK(choose(12).split == Split::kPipeline);
   CHECK(choose(12).reason.find("9 heads") != std::string::npos);

@@ -15,59 +15,75 @@ topology::Range after(uint32_t before, topology::Range range) {
   return {before + range.begin, before + range.end};
 }
 
+topology::HeadPart heads_of(const Weights& w, const AttentionOptions& options) {
+  return topology::heads_of(w.shape(), w.part(), options.window != 0);
+}
+
+/// All query heads' columns, and this rank's.
+uint32_t query_width(const topology::HeadPart& p) { return p.whole.heads * p.whole.head_dim; }
+topology::Range query_columns(const topology::HeadPart& p) {
+  return times(p.heads, p.whole.head_dim);
+}
+
 /// Runs of head_dim rows, every other one from `first` on: what a gated q_proj has of each head.
-tensor::MatrixSource every_other(const Weights& w, const Config& c, uint32_t first) {
+tensor::MatrixSource every_other(const Weights& w, const topology::HeadPart& part, uint32_t first) {
   tensor::MatrixSource out{w, {}};
-  for (uint32_t head = w.part().heads.begin; head < w.part().heads.end; ++head)
-    out.more.push_back(times({2 * head + first, 2 * head + first + 1}, c.head_dim));
+  for (uint32_t head = part.heads.begin; head < part.heads.end; ++head)
+    out.more.push_back(times({2 * head + first, 2 * head + first + 1}, part.whole.head_dim));
   out.rows = out.more.front();
   out.more.erase(out.more.begin());
   return out;
 }
 
-/// The rows of this rank's heads.
-std::vector<tensor::MatrixSource> sources_of(const Weights& w,
-                                             const Config& c,
-                                             const AttentionOptions& options) {
-  const auto heads = times(w.part().heads, c.head_dim);
-  const auto kv_heads = times(w.part().kv_heads, c.head_dim);
+/// The rows of this rank's heads: of queries, keys, values and gates, where a layer has them.
+std::vector<tensor::MatrixSource> sources_of(const Weights& w, const AttentionOptions& options) {
+  const topology::HeadPart part = heads_of(w, options);
+  const auto heads = query_columns(part), kv_heads = times(part.kv_heads, part.whole.head_dim);
+  if (options.fused != nullptr) {
+    const Weights all = w / options.fused;
+    const uint32_t q = query_width(part), k = part.whole.kv_heads * part.whole.head_dim;
+    return {{all, heads}, {all, after(q, kv_heads)}, {all, after(q + k, kv_heads)}};
+  }
   const Weights q_proj = w / "q_proj";
   if (options.is_gated)
-    return {every_other(q_proj, c, 0),
+    return {every_other(q_proj, part, 0),
             {w / "k_proj", kv_heads},
             {w / "v_proj", kv_heads},
-            every_other(q_proj, c, 1)};
-  if (options.fused == nullptr)
-    return {{q_proj, heads}, {w / "k_proj", kv_heads}, {w / "v_proj", kv_heads}};
-  const Weights all = w / options.fused;
-  const uint32_t q = c.heads * c.head_dim, k = c.kv_heads * c.head_dim;
-  return {{all, heads}, {all, after(q, kv_heads)}, {all, after(q + k, kv_heads)}};
+            every_other(q_proj, part, 1)};
+  std::vector<tensor::MatrixSource> out = {{q_proj, heads}};
+  if (options.only_reads) return out;
+  out.push_back({w / "k_proj", kv_heads});
+  if (!options.has_equal_kv) out.push_back({w / "v_proj", kv_heads});
+  return out;
 }
 
 tensor::AttentionShape shape_of(const Weights& w,
                                 const Config& c,
                                 const AttentionOptions& options) {
-  const topology::Part& part = w.part();
+  const topology::HeadPart part = heads_of(w, options);
+  const uint32_t head_dim = part.whole.head_dim;
   return {.heads = part.heads.size(),
           .kv_heads = part.kv_heads.size(),
-          .head_dim = c.head_dim,
-          .kv_of_head = topology::kv_of_head(w.shape(), part),
+          .head_dim = head_dim,
+          .kv_of_head = topology::kv_of_head(part),
           .scale = static_cast<float>(c.attention_scale != 0 ? c.attention_scale
-                                                             : 1.0 / std::sqrt(c.head_dim)),
+                                                             : 1.0 / std::sqrt(head_dim)),
           .window = options.window,
           .softcap = static_cast<float>(c.attention_softcap),
           .sinks = options.has_sinks ? w.vector("sinks", part.heads) : std::vector<float>(),
           .query_scale = c.query_scale,
+          .only_reads = options.only_reads,
           .rope = !options.has_rope                      ? nullptr
                   : options.window != 0 && c.window_rope ? c.window_rope
                                                          : c.rope};
 }
 
 /// The key columns of this rank that no earlier rank holds.
-topology::Range counted_keys(const Weights& w, const Config& c) {
-  const uint32_t group = c.heads / c.kv_heads;
-  const topology::Range heads = w.part().heads;
-  return times({(heads.begin + group - 1) / group, (heads.end + group - 1) / group}, c.head_dim);
+topology::Range counted_keys(const topology::HeadPart& part) {
+  const uint32_t group = part.whole.heads / part.whole.kv_heads;
+  const topology::Range heads = part.heads;
+  return times({(heads.begin + group - 1) / group, (heads.end + group - 1) / group},
+               part.whole.head_dim);
 }
 
 }  // namespace
@@ -78,13 +94,17 @@ Attention::Attention(const Weights& w, const Config& c, AttentionOptions options
       norms_all_heads_(options.qk_norm && options.norms_all_heads),
       out_(w / options.names.out,
            c.hidden,
-           c.heads * c.head_dim,
-           times(w.part().heads, c.head_dim)) {
+           query_width(heads_of(w, options)),
+           query_columns(heads_of(w, options))) {
   if (shape_.heads == 0) {
     w.skip();
     return;
   }
-  qkv_.emplace(sources_of(w, c, options), c.hidden);
+  qkv_.emplace(sources_of(w, options), c.hidden);
+  if (options.only_reads)
+    for (const char* unused : {"k_proj", "v_proj", options.names.k_norm}) (w / unused).skip();
+  if (options.norms_values && !options.only_reads)
+    v_norm_.emplace(context_, shape_.head_dim, c.rms_eps);
   if (options.qk_norm) load_norms(w, c, options);
 }
 
@@ -92,15 +112,16 @@ void Attention::load_norms(const Weights& w, const Config& c, const AttentionOpt
   const Weights q = w / options.names.q_norm, k = w / options.names.k_norm;
   const double eps = *options.qk_norm;
   if (norms_all_heads_) {
-    const topology::Range heads = times(w.part().heads, c.head_dim);
-    q_all_norm_.emplace(q, eps, tensor::SplitRmsNorm::Columns{c.heads * c.head_dim, heads, heads});
-    k_all_norm_.emplace(
-        k, eps,
-        tensor::SplitRmsNorm::Columns{c.kv_heads * c.head_dim, times(w.part().kv_heads, c.head_dim),
-                                      counted_keys(w, c)});
+    const topology::HeadPart part = heads_of(w, options);
+    const uint32_t head_dim = part.whole.head_dim;
+    const topology::Range heads = query_columns(part), kv_heads = times(part.kv_heads, head_dim);
+    q_all_norm_.emplace(q, eps, tensor::SplitRmsNorm::Columns{query_width(part), heads, heads});
+    k_all_norm_.emplace(k, eps,
+                        tensor::SplitRmsNorm::Columns{part.whole.kv_heads * head_dim, kv_heads,
+                                                      counted_keys(part)});
   } else {
     q_norm_.emplace(q, eps, c.norm_offset);
-    k_norm_.emplace(k, eps, c.norm_offset);
+    if (!options.only_reads) k_norm_.emplace(k, eps, c.norm_offset);
   }
 }
 
@@ -117,10 +138,16 @@ array Attention::operator()(const array& x, kv::Layer* kv, const Step& step) con
   if (!qkv_ && norms_all_heads_)
     return out_.sum_of_others(tensor::SplitRmsNorm::sums_of_others(context_, x, 2));
   if (!qkv_) return out_.sum_of_others(x);
-  const auto qkv = (*qkv_)(x);
+  const auto qkv = (*qkv_)(x);  // without v, or without both, in some layers
+  if (shape_.only_reads) {
+    const array q = q_norm_ ? (*q_norm_)(qkv[0]) : qkv[0];
+    return out_(kv->attend({.q = q, .k = q, .v = q}, shape_, step, context_));
+  }
   const auto [q, k] = normed(qkv[0], qkv[1]);
-  const array read = kv->attend({.q = q, .k = k, .v = qkv[2]}, shape_, step, context_);
   const bool is_gated = qkv.size() > 3;
+  const array last = is_gated ? qkv[2] : qkv.back();
+  const array v = v_norm_ ? (*v_norm_)(last) : last;
+  const array read = kv->attend({.q = q, .k = k, .v = v}, shape_, step, context_);
   return out_(is_gated ? tensor::gated(context_, tensor::Gate::kSigmoid, qkv[3], read) : read);
 }
 

@@ -28,14 +28,19 @@ struct AttentionOptions {
   bool norms_all_heads = false;        // together, not each by itself
   bool has_sinks = false;              // a logit without value beside those of each query head
   bool is_gated = false;  // q_proj has a gate beside each query, whose sigmoid weighs what is read
+  bool norms_values = false;    // an RMS norm of each value head, without weight
+  bool has_equal_kv = false;    // values are keys before norm and rope; requires norms
+  bool only_reads = false;      // keys and values of the layer that `kv` belongs to
   const char* fused = nullptr;  // where q, k and v are the rows of one matrix, in this order
   AttentionNames names = {};
 
-  /// The same with the window and the rope that the config gives a layer.
+  /// The same with what the config says of a layer: its window, its rope, whose keys it reads.
   AttentionOptions of_layer(const Config& config, uint32_t index) const {
     AttentionOptions out = *this;
     out.window = config.windows[index];
     out.has_rope = config.has_rope.empty() || config.has_rope[index];
+    out.has_equal_kv = config.has_equal_kv && out.window == 0;
+    out.only_reads = !config.has_own_kv(index);
     return out;
   }
 };
@@ -56,7 +61,7 @@ class Attention {
   tensor::AttentionShape shape_;
   bool norms_all_heads_;
   std::optional<tensor::StackedLinear> qkv_;  // and gates; absent on a rank without heads
-  std::optional<tensor::RmsNorm> q_norm_, k_norm_;
+  std::optional<tensor::RmsNorm> q_norm_, k_norm_, v_norm_;
   std::optional<tensor::SplitRmsNorm> q_all_norm_, k_all_norm_;
   tensor::RowLinear out_;
 };
