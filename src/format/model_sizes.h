@@ -14,9 +14,9 @@ struct ModelSizes {
   uint32_t hidden = 0;
   uint32_t layers = 0;
   uint32_t heads = 0;
-  uint32_t kv_heads = 0;  // unless given: heads
-  uint32_t head_dim = 0;  // unless given: hidden / heads
-  uint32_t mlp = 0;       // unless given: expert_mlp
+  uint32_t kv_heads = 0;                  // unless given: heads
+  uint32_t head_dim = 0;                  // unless given: hidden / heads
+  uint32_t mlp = 0;                       // unless given: expert_mlp
   uint32_t expert_mlp = 0;                // of each expert; unless given: 0
   uint32_t vocab = 0;                     // rows of logits; a tokenizer may know fewer ids
   uint32_t max_positions = 0;             // unless given: 32768

@@ -14,12 +14,13 @@ constexpr std::array<std::string_view, 10> kTowers = {
     "embed_vision.", "embed_audio.",  "vision_embed", "patch_merger.",          "mm_projector."};
 
 /// Names of the type that text_config gives where a family here has another.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kTypes = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kTypes = {
     {{"qwen3_vl_text", "qwen3"},
      {"qwen3_vl_moe_text", "qwen3_moe"},
      {"qwen3_5_text", "qwen3_5"},
      {"qwen3_5_moe_text", "qwen3_5_moe"},
-     {"gemma3", "gemma3_text"}}};
+     {"gemma3", "gemma3_text"},
+     {"gemma4", "gemma4_text"}}};
 
 bool is_of_tower(std::string_view name) {
   return std::ranges::any_of(kTowers, [&](std::string_view tower) {
@@ -53,7 +54,7 @@ nlohmann::json config_of(const nlohmann::json& whole) {
   nlohmann::json out = whole;
   const nlohmann::json& text = whole.at("text_config");
   for (const auto& [key, value] : text.items())
-    if (!value.is_null()) out[key] = value;
+    if (!value.is_null() || !out.contains(key)) out[key] = value;
   out["model_type"] = text_type(text, whole);
   for (const char* key : {"text_config", "vision_config", "audio_config"}) out.erase(key);
   return out;

@@ -100,6 +100,54 @@ TEST_CASE("families: gemma2's first layer and every other one see its window, if
   CHECK(refuses(json, "final_logit_softcapping", -1));
 }
 
+Json gemma4() {
+  Json json = base("gemma4_text");
+  json.update({{"num_kv_shared_layers", 0},
+               {"hidden_size_per_layer_input", 0},
+               {"global_head_dim", 64},
+               {"sliding_window_pattern", 3}});
+  return json;
+}
+
+TEST_CASE("families: gemma4 turns a quarter of wide heads, and all of those that see a window") {
+  const Config c = decode(gemma4());
+  CHECK(c.windows == std::vector<uint32_t>{512, 512, 0, 512, 512, 0});
+  CHECK(c.head_dim == 64);
+  CHECK(c.window_heads == topology::HeadShape{4, 2, 32});
+  REQUIRE(c.rope->inverse_frequencies.size() == 32);
+  CHECK(c.rope->inverse_frequencies[7] == doctest::Approx(std::pow(1e6, -14.0 / 64)));
+  CHECK(c.rope->inverse_frequencies[8] == 0);
+  REQUIRE(c.window_rope->inverse_frequencies.size() == 16);
+  CHECK(c.window_rope->inverse_frequencies[15] == doctest::Approx(std::pow(1e4, -30.0 / 32)));
+  CHECK(c.logit_softcap == 30);
+  Json json = gemma4();
+  json["final_logit_softcapping"] = nullptr;
+  CHECK(decode(json).logit_softcap == 0);
+  CHECK(refuses(json, "hidden_activation", "silu"));
+  CHECK(refuses(json, "use_bidirectional_attention", "all"));
+  CHECK_FALSE(refuses(json, "use_bidirectional_attention", "vision"));
+  CHECK(refuses(json, "rope_parameters", 1));
+  json["num_kv_shared_layers"] = nullptr;
+  CHECK(refusal(json).find("num_kv_shared_layers") != std::string::npos);
+}
+
+TEST_CASE("families: the last layers of gemma4 read others' keys, and have wider MLPs") {
+  Json json = gemma4();
+  const std::string window = "sliding_attention", all = "full_attention";
+  json.update({{"num_kv_shared_layers", 2},
+               {"hidden_size_per_layer_input", 16},
+               {"vocab_size_per_layer_input", 100},
+               {"layer_types", {window, all, window, all, window, all}}});
+  const Config c = decode(json);
+  CHECK(c.kv_sources == std::vector<uint32_t>{0, 1, 2, 3, 2, 3});
+  CHECK(c.shape().joined_layers == 4);
+  CHECK(c.wide_mlps_from == 4);
+  CHECK(c.layer_inputs == 16);
+  CHECK(refuses(json, "vocab_size_per_layer_input", 99));
+  json["use_double_wide_mlp"] = false;
+  CHECK(decode(json).wide_mlps_from == 0);
+}
+
 Json glm() {
   Json json = base("glm4_moe");
   json.update({{"n_routed_experts", 8},

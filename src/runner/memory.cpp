@@ -87,8 +87,8 @@ uint64_t workspace_of(const model::Config& c, const Part& part, const MemoryAssu
   uint64_t attention = 0;  // a query, perhaps its gate, and what they read
   for (const bool sees_window : {false, true}) {
     const topology::HeadPart own = topology::heads_of(c.shape(), part, sees_window);
-    attention = std::max(attention, uint64_t{own.whole.head_dim} *
-                                        (3 * own.heads.size() + 2 * own.kv_heads.size()));
+    attention = std::max(
+        attention, uint64_t{own.whole.head_dim} * (3 * own.heads.size() + 2 * own.kv_heads.size()));
   }
   const uint64_t mlp = uint64_t{c.wide_mlps_from == 0 ? 3U : 6U} * part.mlp.size();
   const uint64_t told = uint64_t{3} * c.layer_inputs * part.layers.size();

@@ -121,6 +121,40 @@ def architectures():
             sliding_window_pattern=3,
             tie_word_embeddings=True,
         ),
+        "gemma4_text": dict(
+            base,
+            model_type="gemma4_text",
+            num_hidden_layers=4,
+            num_attention_heads=4,
+            num_key_value_heads=4,
+            head_dim=32,
+            global_head_dim=64,
+            num_global_key_value_heads=2,
+            attention_k_eq_v=True,
+            num_kv_shared_layers=0,
+            hidden_size_per_layer_input=0,
+            layer_types=["sliding_attention", "full_attention"] * 2,
+            sliding_window=12,
+            final_logit_softcapping=3.0,
+            tie_word_embeddings=True,
+        ),
+        "gemma4_shared": dict(
+            base,
+            model_type="gemma4_text",
+            num_hidden_layers=6,
+            num_attention_heads=4,
+            num_key_value_heads=1,
+            head_dim=32,
+            global_head_dim=64,
+            num_kv_shared_layers=3,
+            use_double_wide_mlp=True,
+            hidden_size_per_layer_input=64,
+            vocab_size_per_layer_input=VOCAB,
+            layer_types=[f"{kind}_attention" for kind in "sliding sliding full sliding full full".split()],
+            sliding_window=12,
+            final_logit_softcapping=None,
+            tie_word_embeddings=True,
+        ),
         "glm4_moe": dict(
             base,
             **gqa,
@@ -394,6 +428,9 @@ def architectures():
     families["gemma3"] = dict(
         model_type="gemma3", vocab_size=VOCAB, text_config=families["gemma3_text"], vision_config=dict(hidden_size=8)
     )
+    families["gemma4"] = dict(
+        model_type="gemma4", vocab_size=VOCAB, text_config=families["gemma4_shared"], vision_config=dict(hidden_size=8)
+    )
     return families
 
 
@@ -492,6 +529,39 @@ def lfm2_shapes(config):
     return out
 
 
+def gemma4_shapes(config):
+    layers, told = config["num_hidden_layers"], config["hidden_size_per_layer_input"]
+    first_shared = layers - config["num_kv_shared_layers"]
+    out = {"model.embed_tokens.weight": (VOCAB, HIDDEN), "model.norm.weight": (HIDDEN,)}
+    if told:
+        out["model.embed_tokens_per_layer.weight"] = (VOCAB, layers * told)
+        out["model.per_layer_model_projection.weight"] = (layers * told, HIDDEN)
+        out["model.per_layer_projection_norm.weight"] = (told,)
+    for i in range(layers):
+        p, is_window = f"model.layers.{i}.", config["layer_types"][i] == "sliding_attention"
+        has_equal_kv = config.get("attention_k_eq_v", False) and not is_window
+        head_dim = config["head_dim" if is_window else "global_head_dim"]
+        q = config["num_attention_heads"] * head_dim
+        kv = config["num_global_key_value_heads" if has_equal_kv else "num_key_value_heads"] * head_dim
+        mlp = config["intermediate_size"] * (2 if i >= first_shared and config.get("use_double_wide_mlp") else 1)
+        linear = {"self_attn.q_proj": (q, HIDDEN), "self_attn.o_proj": (HIDDEN, q)}
+        norms = {"self_attn.q_norm": head_dim}
+        if i < first_shared:
+            linear["self_attn.k_proj"], norms["self_attn.k_norm"] = (kv, HIDDEN), head_dim
+            if not has_equal_kv:
+                linear["self_attn.v_proj"] = (kv, HIDDEN)
+        linear |= {"mlp.gate_proj": (mlp, HIDDEN), "mlp.up_proj": (mlp, HIDDEN), "mlp.down_proj": (HIDDEN, mlp)}
+        if told:
+            linear |= {"per_layer_input_gate": (told, HIDDEN), "per_layer_projection": (HIDDEN, told)}
+            norms["post_per_layer_input_norm"] = HIDDEN
+        for norm in ("input", "post_attention", "pre_feedforward", "post_feedforward"):
+            norms[f"{norm}_layernorm"] = HIDDEN
+        out |= {f"{p}{name}.weight": shape for name, shape in linear.items()}
+        out |= {f"{p}{name}.weight": (width,) for name, width in norms.items()}
+        out[f"{p}layer_scalar"] = (1,)
+    return out
+
+
 def delta_shapes(config):
     """Of a layer that attends by the gated delta rule."""
     key_heads, value_heads = config["linear_num_key_heads"], config["linear_num_value_heads"]
@@ -517,6 +587,8 @@ def attends(config, layer):
 
 def shapes(config):
     """Tensor name → shape, as mlx-lm names them."""
+    if config["model_type"] == "gemma4_text":
+        return gemma4_shapes(config)
     if config["model_type"] in ("lfm2", "lfm2_moe"):
         return lfm2_shapes(config)
     head_dim = config.get("head_dim", HIDDEN // config["num_attention_heads"])
