@@ -1,4 +1,6 @@
 // The CPU fast path of Experts.
+#include <functional>
+
 #include "kernels/activation.h"
 #include "kernels/expert_choice.h"
 #include "kernels/grouped_matmul.h"
@@ -13,14 +15,29 @@ namespace {
 
 using Mapped = std::vector<MappedMatrix>;  // of one expert
 
-/// One matrix for each expert, by all workers, counted as bytes of `where`.
+/// One expert of a layer, mapped only now. Any thread.
+Result<kernels::PackedMatrix> pack_one(const std::function<Mapped(uint32_t)>& map,
+                                       uint32_t expert,
+                                       kernels::Slice rows,
+                                       kernels::Slice columns) {
+  try {
+    return pack_here(map(expert), rows, columns);
+  } catch (const LoadFailure& failure) {
+    return failure.error();
+  }
+}
+
+/// One matrix for each expert, by all workers, counted as bytes of `where`. Of a checkpoint that is
+/// converted as it is mapped, no more experts are held at once than there are workers.
 std::vector<kernels::PackedMatrix> pack_all(const Weights& where,
-                                            const std::vector<Mapped>& experts,
+                                            uint32_t experts,
+                                            const std::function<Mapped(uint32_t)>& map,
                                             kernels::Slice rows,
                                             kernels::Slice columns) {
-  std::vector<std::optional<Result<kernels::PackedMatrix>>> packed(experts.size());
-  where.context().workers->parallel_for(experts.size(), [&](size_t begin, size_t end) {
-    for (size_t e = begin; e < end; ++e) packed[e] = pack_here(experts[e], rows, columns);
+  std::vector<std::optional<Result<kernels::PackedMatrix>>> packed(experts);
+  where.context().workers->parallel_for(experts, [&](size_t begin, size_t end) {
+    for (size_t e = begin; e < end; ++e)
+      packed[e] = pack_one(map, static_cast<uint32_t>(e), rows, columns);
   });
   std::vector<kernels::PackedMatrix> out;
   for (auto& each : packed) out.push_back(packed_or_throw(where, *std::move(each)));
@@ -46,18 +63,18 @@ void Experts::load_packed(const Weights& module, Range columns) {
   const ExpertWeights gate(module, "gate_proj", shape_.width, shape_.hidden);
   const ExpertWeights up(module, "up_proj", shape_.width, shape_.hidden);
   const ExpertWeights down(module, "down_proj", shape_.hidden, shape_.width);
-  std::vector<Mapped> inner, outer;
-  for (uint32_t e = 0; e < shape_.experts; ++e) {
-    inner.push_back({gate.map(e), up.map(e)});
-    outer.push_back({down.map(e)});
-    require_alike(gate.at(e), inner[e][0], inner[0][0]);
-    require_alike(up.at(e), inner[e][1], inner[0][0]);
-    require_alike(down.at(e), outer[e][0], outer[0][0]);
-  }
+  const MappedMatrix first = gate.map(0);
+  const auto map = [&first](const ExpertWeights& from, uint32_t e) {
+    MappedMatrix m = from.map(e);
+    require_alike(from.at(e), m, first);
+    return m;
+  };
   const kernels::Slice own = {columns.begin, columns.end};
   auto packed = std::make_shared<Packed>();
-  packed->gate_up = pack_all(gate.at(0), inner, own, {});
-  packed->down = pack_all(down.at(0), outer, {}, own);
+  packed->gate_up = pack_all(gate.at(0), shape_.experts,
+                             [&](uint32_t e) { return Mapped{map(gate, e), map(up, e)}; }, own, {});
+  packed->down = pack_all(
+      down.at(0), shape_.experts, [&](uint32_t e) { return Mapped{map(down, e)}; }, {}, own);
   packed->gate_up_bias = interleaved(gate.bias(shape_.experts, columns),
                                      up.bias(shape_.experts, columns), columns.size());
   packed->down_bias = down.bias(shape_.experts, down_bias_of(columns));

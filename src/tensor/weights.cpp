@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 
 #include "format/float_type.h"
 #include "kernels/scalar_type.h"
@@ -18,8 +19,9 @@ struct Weights::Shared {
   topology::ModelShape shape;
   topology::Part part;
   bool is_in_float32 = false;
-  std::set<std::string, std::less<>> used;
-  std::vector<std::string> skipped;  // prefixes
+  std::mutex used_mutex;
+  std::set<std::string, std::less<>> used;  // guarded by used_mutex
+  std::vector<std::string> skipped;         // prefixes
   uint64_t bytes = 0;
 };
 
@@ -71,6 +73,7 @@ format::Tensor Weights::raw(std::string_view leaf, std::optional<topology::Range
   std::optional<format::RowRange> range;
   if (rows) range = format::RowRange{rows->begin, rows->end};
   auto tensor = checked(shared_->checkpoint->tensor(name, range));
+  const std::lock_guard lock(shared_->used_mutex);
   shared_->used.insert(std::move(name));
   return tensor;
 }

@@ -26,8 +26,8 @@ class LoadFailure : public std::runtime_error {
 };
 
 /// A cursor over a checkpoint: `w / "self_attn" / "q_proj"` names a module as the checkpoint does.
-/// Cheap to copy; all cursors of one checkpoint share a list of what was used. Engine thread.
-/// Member functions that load throw LoadFailure.
+/// Cheap to copy; all cursors of one checkpoint share a list of what was used. Engine thread;
+/// raw(), has() and quantization() any thread. Member functions that load throw LoadFailure.
 class Weights {
  public:
   Weights(std::shared_ptr<const format::Checkpoint> checkpoint,
