@@ -1,5 +1,6 @@
 #include "model/decoder.h"
 
+#include "format/mtp.h"
 #include "tensor/activation.h"
 #include "tensor/gather.h"
 
@@ -40,6 +41,7 @@ Decoder::Decoder(Description model, const Weights& w, std::vector<topology::Rang
     else
       (body / "layers" / i).skip();
   }
+  for (const std::string_view name : format::kMtpModules) (w / name).skip();
   const bool has_inputs = config().layer_inputs != 0;
   const bool needs_table =
       part_.has_embedding || has_inputs || (part_.has_head && config().has_tied_head);
@@ -47,7 +49,6 @@ Decoder::Decoder(Description model, const Weights& w, std::vector<topology::Rang
     embedding_.emplace(body / "embed_tokens", config().hidden, part_.vocab);
   else
     (body / "embed_tokens").skip();
-  (w / "mtp").skip();  // predicts further tokens, beside the others
   if (has_inputs) layer_inputs_.emplace(body, config());
   load_head(w);
   weight_bytes_ = w.bytes();

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <string_view>
+
+#include "format/mtp.h"
 
 namespace tandem::runner {
 namespace {
@@ -33,7 +36,6 @@ double share_of(std::string_view name, const model::Config& c, const Part& part)
   const auto is_in = [&](std::string_view module) {
     return name.find(module) != std::string_view::npos;
   };
-  if (name.starts_with("mtp.")) return 0;
   if (is_in(".linear_attn.")) return fraction(part.channels, c.shape().channels);
   if (is_in(".qkv_proj."))
     return fraction(
@@ -63,14 +65,30 @@ double share_of(std::string_view name, const model::Config& c, const Part& part)
   return is_table || is_head ? fraction(part.vocab, c.vocab) : 1;
 }
 
+/// Whether this rank holds nothing of a tensor because it is of another layer, or of none.
 bool is_other_layer(std::string_view name, const Part& part) {
+  if (format::is_mtp(name)) return true;
   return name.starts_with(kLayers) && !part.layers.contains(layer_of(name));
 }
 
-uint64_t bytes_of(const format::Tensor& tensor) {
-  uint64_t bytes = format::size_of(tensor.dtype);
-  for (const int64_t n : tensor.shape) bytes *= static_cast<uint64_t>(n);
-  return bytes;
+/// Bytes of a whole tensor once it is loaded.
+Result<uint64_t> bytes_of(const format::Checkpoint& checkpoint,
+                          std::string_view name,
+                          const MemoryAssumptions& a) {
+  constexpr std::string_view kWeight = ".weight";
+  const auto tensor = checkpoint.describe(name);
+  if (!tensor) return tensor.error();
+  uint64_t elements = 1;
+  for (const int64_t n : tensor->shape) elements *= static_cast<uint64_t>(n);
+  if (tensor->dtype != format::Dtype::kU32)
+    return elements * (a.is_packed ? format::size_of(tensor->dtype) : a.element_bytes);
+  const uint64_t words = elements * format::size_of(tensor->dtype);
+  if (!a.is_packed || !name.ends_with(kWeight)) return words;
+  const auto kind = checkpoint.quantization(name.substr(0, name.size() - kWeight.size()));
+  if (!kind) return kind.error();
+  const int bits = *kind ? (*kind)->bits : 8;
+  return std::has_single_bit(static_cast<unsigned>(bits)) ? words
+                                                          : words * 8 / static_cast<unsigned>(bits);
 }
 
 /// Of a token in a layer with a state: projections, what the convolution makes of them, and what
@@ -109,10 +127,10 @@ Result<MemoryNeed> estimate(const format::Checkpoint& checkpoint,
   MemoryNeed need;
   for (const std::string& name : checkpoint.names()) {
     if (is_other_layer(name, part)) continue;
-    const auto tensor = checkpoint.describe(name);
-    if (!tensor) return tensor.error();
-    need.weights += static_cast<uint64_t>(static_cast<double>(bytes_of(*tensor)) *
-                                          share_of(name, model.config, part));
+    const auto bytes = bytes_of(checkpoint, name, assumptions);
+    if (!bytes) return bytes.error();
+    need.weights +=
+        static_cast<uint64_t>(static_cast<double>(*bytes) * share_of(name, model.config, part));
   }
   need.workspace = workspace_of(model.config, part, assumptions);
   for (const kv::LayerShape& layer : model::layer_shapes(model, part, assumptions.frees_windows)) {

@@ -25,6 +25,9 @@ struct MemoryAssumptions {
   uint32_t kv_bytes = 4;                     // of an element of keys and values
   uint32_t logit_copies = 1;                 // of a step's logits at once
   bool frees_windows = false;                // see model::layer_shapes()
+  /// Weights lie as the fast path packs them: numbers as the checkpoint shows them, codes of 3, 5
+  /// and 6 bits in 8. Otherwise numbers have element_bytes, and codes their own bits.
+  bool is_packed = true;
 };
 
 /// Errors: kCorrupt from the header.

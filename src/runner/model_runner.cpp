@@ -46,7 +46,8 @@ Result<std::vector<MemoryNeed>> needs_of(const format::Checkpoint& checkpoint,
                                 .element_bytes = element,
                                 .kv_bytes = kv_bytes,
                                 .logit_copies = overlaps(o) ? kCopiesToDraw : 1,
-                                .frees_windows = frees_windows});
+                                .frees_windows = frees_windows,
+                                .is_packed = o.path == tensor::Path::kFast});
     if (!need) return need.error();
     needs.push_back(*need);
   }
