@@ -2,17 +2,26 @@
 
 #include "format/gguf_checkpoint.h"
 #include "format/gpt_oss_experts.h"
+#include "format/layouts/published.h"
+#include "format/layouts/stacked_experts.h"
 #include "format/safetensors_checkpoint.h"
 #include "format/text_model.h"
 
 namespace tandem::format {
 
+Result<std::shared_ptr<const Checkpoint>> as_read(std::shared_ptr<const Checkpoint> stored) {
+  auto text = text_model(std::move(stored));
+  if (!text) return text;
+  auto unpacked = published_layout(*std::move(text));
+  if (unpacked) unpacked = gpt_oss_experts(*std::move(unpacked));
+  return unpacked ? stacked_experts(*std::move(unpacked)) : unpacked;
+}
+
 Result<std::shared_ptr<const Checkpoint>> open_checkpoint(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     auto checkpoint = open_safetensors_checkpoint(path);
-    if (checkpoint) checkpoint = text_model(*std::move(checkpoint));
-    return checkpoint ? gpt_oss_experts(*std::move(checkpoint)) : checkpoint;
+    return checkpoint ? as_read(*std::move(checkpoint)) : checkpoint;
   }
   if (!std::filesystem::exists(path, ignored)) {
     return Error{

@@ -55,8 +55,13 @@ class Checkpoint {
 };
 
 /// Opens a folder with config.json and safetensors (single, sharded, with or without index) or a
-/// .gguf file; of a model that also sees or hears, its language model (text_model.h). Errors name
-/// the file: missing, truncated, not matching its index, of an unknown format.
+/// .gguf file, as as_read() shows it. Errors name the file: missing, truncated, not matching its
+/// index, of an unknown format.
 Result<std::shared_ptr<const Checkpoint>> open_checkpoint(const std::filesystem::path& path);
+
+/// What a model reads of a checkpoint in safetensors: the language model of one that also sees or
+/// hears (text_model.h), in the forms above whatever it was published in (layouts/published.h,
+/// layouts/stacked_experts.h). Errors: theirs.
+Result<std::shared_ptr<const Checkpoint>> as_read(std::shared_ptr<const Checkpoint> stored);
 
 }  // namespace tandem::format

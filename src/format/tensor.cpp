@@ -12,7 +12,7 @@ struct Entry {
   size_t size;
 };
 
-constexpr std::array<Entry, 13> kEntries{{
+constexpr std::array<Entry, 16> kEntries{{
     {Dtype::kF32, "F32", 4},
     {Dtype::kF16, "F16", 2},
     {Dtype::kBF16, "BF16", 2},
@@ -26,6 +26,9 @@ constexpr std::array<Entry, 13> kEntries{{
     {Dtype::kI64, "I64", 8},
     {Dtype::kU64, "U64", 8},
     {Dtype::kBool, "BOOL", 1},
+    {Dtype::kF8E4M3, "F8_E4M3", 1},
+    {Dtype::kF8E5M2, "F8_E5M2", 1},
+    {Dtype::kF8E8M0, "F8_E8M0", 1},
 }};
 
 constexpr std::array<std::pair<QuantMode, std::string_view>, 4> kModes{

@@ -24,7 +24,10 @@ enum class Dtype : uint8_t {
   kU32,
   kI64,
   kU64,
-  kBool
+  kBool,
+  kF8E4M3,  // without infinities
+  kF8E5M2,
+  kF8E8M0  // a power of two, for scales
 };
 
 /// Bytes of one element.

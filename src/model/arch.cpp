@@ -30,7 +30,7 @@ bool is_of_all_experts(std::string_view leaf) {
 
 /// Routers and stacks have one row for each expert, and there are no experts beyond: otherwise a
 /// part of them would be used without a word.
-Status check_experts(const format::Checkpoint& checkpoint, uint32_t experts, bool may_be_fused) {
+Status check_experts(const format::Checkpoint& checkpoint, uint32_t experts) {
   constexpr std::string_view kBlocks[] = {".mlp.", ".block_sparse_moe.", ".feed_forward."};
   constexpr std::string_view kOne = "experts.";
   for (const std::string& name : checkpoint.names()) {
@@ -38,15 +38,7 @@ Status check_experts(const format::Checkpoint& checkpoint, uint32_t experts, boo
         kBlocks, [&](std::string_view b) { return name.find(b) != std::string::npos; });
     if (block == std::end(kBlocks)) continue;
     const auto leaf = std::string_view(name).substr(name.find(*block) + block->size());
-    const bool is_fused =
-        leaf.starts_with("experts.gate_up_proj") || leaf.starts_with("experts.down_proj");
-    const bool is_stacked = is_fused && !leaf.ends_with("_proj");
-    if (is_fused && !is_stacked && !may_be_fused)
-      return Error{ErrorCode::kUnsupported,
-                   fmt::format("{}: experts in one tensor as transformers keeps them are not read "
-                               "for this family: convert the checkpoint with mlx_lm.convert",
-                               name)};
-    if (is_fused || is_of_all_experts(leaf)) {
+    if (is_of_all_experts(leaf)) {
       const auto tensor = checkpoint.describe(name);
       if (!tensor) return tensor.error();
       const int64_t rows = tensor->shape.empty() ? 0 : tensor->shape[0];
@@ -143,7 +135,7 @@ Result<Description> describe(const format::Checkpoint& checkpoint) {
   auto config = arch->decode(checkpoint.config());
   if (!config) return config.error();
   if (config->experts != 0) {
-    const Status agree = check_experts(checkpoint, config->experts, arch->has_fused_experts);
+    const Status agree = check_experts(checkpoint, config->experts);
     if (!agree) return agree.error();
   }
   const nlohmann::json& json = checkpoint.config();

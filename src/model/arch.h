@@ -35,7 +35,6 @@ struct Arch {
   /// for families without such layers.
   uint32_t (*state_floats)(const Config& config, const topology::Part& part) = nullptr;
   std::string_view final_norm = "norm";  // below "model", before the head
-  bool has_fused_experts = false;        // where transformers keeps a layer's in two tensors
   /// Puts into a config what only the tensors say; null where there is nothing.
   void (*settle)(const format::Checkpoint& checkpoint, Config& config) = nullptr;
 };

@@ -9,10 +9,6 @@ namespace tandem::tensor {
 
 namespace {
 
-const char* fused_name(std::string_view name) {
-  return name == "down_proj" ? "down_proj" : "gate_up_proj";
-}
-
 /// Expert [1, ...] of several without its first axis.
 format::Tensor alone(format::Tensor one, const std::string& name) {
   if (one.shape.size() != 3)
@@ -25,7 +21,6 @@ format::Tensor alone(format::Tensor one, const std::string& name) {
 
 Weights ExpertWeights::at(uint32_t index) const {
   if (stack_) return *stack_;
-  if (is_fused_) return module_ / "experts" / fused_name(name_);
   const Weights one = module_ / "experts" / index;
   const std::string_view name = name_;
   const char* short_name = name == "gate_proj" ? "w1" : name == "up_proj" ? "w3" : "w2";
@@ -34,26 +29,9 @@ Weights ExpertWeights::at(uint32_t index) const {
 
 format::Tensor ExpertWeights::load(const char* leaf, uint32_t index) const {
   const Weights from = at(index);
-  if (!stack_ && is_fused_) return load_fused(index);
   if (!stack_) return from.raw(leaf);
   return alone(from.raw(leaf, topology::Range{index, index + 1}),
                fmt::format("{}.{}", from.path(), leaf));
-}
-
-format::Tensor ExpertWeights::load_fused(uint32_t index) const {
-  const std::string_view name = name_;
-  const Weights experts = module_ / "experts";
-  format::Tensor one =
-      alone(experts.raw(fused_name(name), topology::Range{index, index + 1}), at(index).path());
-  if (name == "down_proj") return one;
-  if (one.shape[0] != 2 * int64_t{outputs_})
-    throw LoadFailure(
-        {ErrorCode::kCorrupt, fmt::format("{}: gate and up of an expert are {} rows, not twice {}",
-                                          at(index).path(), one.shape[0], outputs_)});
-  const size_t half = one.bytes.size() / 2;
-  one.bytes = one.bytes.subspan(name == "up_proj" ? half : 0, half);
-  one.shape[0] = outputs_;
-  return one;
 }
 
 MappedMatrix ExpertWeights::map(uint32_t index) const {

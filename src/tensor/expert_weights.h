@@ -6,18 +6,12 @@
 namespace tandem::tensor {
 
 /// One projection of all experts: [experts, outputs, inputs] at module.switch_mlp.<name> or
-/// module.experts.<name>, or
-/// [outputs, inputs] at module.experts.N.<name>, or at .w1, .w3 and .w2 there (mixtral, minimax)
-/// for gate_proj, up_proj and down_proj; or rows of module.experts.gate_up_proj [experts, 2 *
-/// outputs, inputs], gate's above up's, and module.experts.down_proj (transformers).
+/// module.experts.<name>, or [outputs, inputs] at module.experts.N.<name>, or at .w1, .w3 and .w2
+/// there (mixtral, minimax) for gate_proj, up_proj and down_proj.
 class ExpertWeights {
  public:
   ExpertWeights(const Weights& module, const char* name, uint32_t outputs, uint32_t inputs)
-      : module_(module),
-        name_(name),
-        outputs_(outputs),
-        inputs_(inputs),
-        is_fused_((module / "experts").has("gate_up_proj")) {
+      : module_(module), name_(name), outputs_(outputs), inputs_(inputs) {
     for (const char* place : {"switch_mlp", "experts"})
       if (Weights stack = module / place / name; stack.has("weight")) stack_ = std::move(stack);
   }
@@ -32,14 +26,12 @@ class ExpertWeights {
 
  private:
   format::Tensor load(const char* leaf, uint32_t index) const;
-  format::Tensor load_fused(uint32_t index) const;
 
   Weights module_;
   const char* name_;
   uint32_t outputs_;
   uint32_t inputs_;
   std::optional<Weights> stack_;  // where there is one tensor for all
-  bool is_fused_;                 // unless there is a stack
 };
 
 /// Throws LoadFailure unless both have one format; names `where`.

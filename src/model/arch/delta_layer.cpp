@@ -99,7 +99,6 @@ Config decode_qwen3_5(const Json& json) {
 
 Arch delta_decoder(std::string_view model_type, Result<Config> (*decode)(const nlohmann::json&)) {
   Arch out = decoder<DeltaLayer>(model_type, decode);
-  out.has_fused_experts = true;
   out.settle = settle_norms;
   return out;
 }

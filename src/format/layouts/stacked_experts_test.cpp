@@ -1,0 +1,124 @@
+// Experts in one tensor, in both orders of transformers.
+#include "format/layouts/stacked_experts.h"
+
+#include <doctest/doctest.h>
+
+#include "format/testdata/memory_checkpoint.h"
+
+namespace tandem::format {
+namespace {
+
+constexpr size_t kExperts = 3, kHidden = 40, kWidth = 6;
+const std::string kBlock = "model.layers.0.mlp.";
+
+enum class Projection : uint16_t { kGate, kUp, kDown };
+
+/// An element's own number.
+uint16_t element(Projection p, size_t expert, size_t output, size_t input) {
+  return static_cast<uint16_t>(static_cast<size_t>(p) * 20000 + expert * 5000 + output * 100 +
+                               input);
+}
+
+/// As linear layers keep them, or each matrix transposed.
+std::shared_ptr<MemoryCheckpoint> stacks(bool is_transposed) {
+  std::vector<uint16_t> inner, outer;
+  const auto gate_up = [&](size_t e, size_t o, size_t i) {
+    return o < kWidth ? element(Projection::kGate, e, o, i)
+                      : element(Projection::kUp, e, o - kWidth, i);
+  };
+  for (size_t e = 0; e < kExperts; ++e) {
+    if (is_transposed) {
+      for (size_t i = 0; i < kHidden; ++i)
+        for (size_t o = 0; o < 2 * kWidth; ++o) inner.push_back(gate_up(e, o, i));
+      for (size_t i = 0; i < kWidth; ++i)
+        for (size_t o = 0; o < kHidden; ++o) outer.push_back(element(Projection::kDown, e, o, i));
+    } else {
+      for (size_t o = 0; o < 2 * kWidth; ++o)
+        for (size_t i = 0; i < kHidden; ++i) inner.push_back(gate_up(e, o, i));
+      for (size_t o = 0; o < kHidden; ++o)
+        for (size_t i = 0; i < kWidth; ++i) outer.push_back(element(Projection::kDown, e, o, i));
+    }
+  }
+  auto out = std::make_shared<MemoryCheckpoint>(nlohmann::json::object());
+  using Shape = std::vector<int64_t>;
+  out->put(
+      kBlock + "experts.gate_up_proj", Dtype::kBF16,
+      is_transposed ? Shape{kExperts, kHidden, 2 * kWidth} : Shape{kExperts, 2 * kWidth, kHidden},
+      inner);
+  out->put(kBlock + "experts.down_proj", Dtype::kBF16,
+           is_transposed ? Shape{kExperts, kWidth, kHidden} : Shape{kExperts, kHidden, kWidth},
+           outer);
+  out->put(kBlock + "gate.weight", Dtype::kBF16, {1, 1}, std::vector<uint16_t>{1});
+  return out;
+}
+
+void check_stack(const Checkpoint& opened, const char* leaf, Projection p) {
+  const bool is_down = p == Projection::kDown;
+  const size_t outputs = is_down ? kHidden : kWidth, inputs = is_down ? kWidth : kHidden;
+  const std::string name = kBlock + "switch_mlp." + leaf + ".weight";
+  CHECK(opened.describe(name)->shape == std::vector<int64_t>{kExperts,
+                                                             static_cast<int64_t>(outputs),
+                                                             static_cast<int64_t>(inputs)});
+  for (const RowRange experts : {RowRange{0, kExperts}, RowRange{1, 2}, RowRange{1, 3}}) {
+    const auto got = opened.tensor(name, experts);
+    REQUIRE(got.has_value());
+    CHECK(got->shape == std::vector<int64_t>{experts.end - experts.begin,
+                                             static_cast<int64_t>(outputs),
+                                             static_cast<int64_t>(inputs)});
+    std::vector<uint16_t> expected;
+    for (auto e = static_cast<size_t>(experts.begin); e < static_cast<size_t>(experts.end); ++e)
+      for (size_t o = 0; o < outputs; ++o)
+        for (size_t i = 0; i < inputs; ++i) expected.push_back(element(p, e, o, i));
+    CHECK(elements_of<uint16_t>(*got) == expected);
+  }
+}
+
+TEST_CASE("stacked experts: gate, up and down of both orders") {
+  for (const bool is_transposed : {false, true}) {
+    CAPTURE(is_transposed);
+    const auto opened = stacked_experts(stacks(is_transposed));
+    REQUIRE_MESSAGE(opened.has_value(), opened.error().message);
+    CHECK((*opened)->names() == std::vector<std::string>{kBlock + "gate.weight",
+                                                         kBlock + "switch_mlp.down_proj.weight",
+                                                         kBlock + "switch_mlp.gate_proj.weight",
+                                                         kBlock + "switch_mlp.up_proj.weight"});
+    check_stack(**opened, "gate_proj", Projection::kGate);
+    check_stack(**opened, "up_proj", Projection::kUp);
+    check_stack(**opened, "down_proj", Projection::kDown);
+  }
+}
+
+TEST_CASE("stacked experts: one expert of the usual order is a view, not a copy") {
+  const auto stored = stacks(false);
+  const auto opened = stacked_experts(stored);
+  const auto whole = stored->tensor(kBlock + "experts.gate_up_proj");
+  const auto up = (*opened)->tensor(kBlock + "switch_mlp.up_proj.weight", RowRange{2, 3});
+  REQUIRE(up.has_value());
+  CHECK(up->bytes.data() == whole->bytes.data() + (2 * 2 + 1) * kWidth * kHidden * 2);
+}
+
+TEST_CASE("stacked experts: shapes that do not belong together are refused by name") {
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{3, 40, 7}, {2, 40, 6}, {3, 240}, {3, 12, 6}}) {
+    const auto stored = stacks(false);
+    stored->reshape(kBlock + "experts.down_proj", shape);
+    const auto opened = stacked_experts(stored);
+    REQUIRE(!opened.has_value());
+    CHECK(opened.error().code == ErrorCode::kCorrupt);
+    CHECK(opened.error().message.starts_with(kBlock + "experts.gate_up_proj of shape [3, 12, 40]"));
+  }
+  const auto lacking = stacks(true);
+  lacking->remove(kBlock + "experts.down_proj");
+  CHECK(stacked_experts(lacking).error().message.find("experts.down_proj") != std::string::npos);
+}
+
+TEST_CASE("stacked experts: those with biases, and checkpoints without, stay what they are") {
+  const auto stored = stacks(false);
+  stored->put(kBlock + "experts.gate_up_proj_bias", Dtype::kBF16, {1}, std::vector<uint16_t>{1});
+  CHECK(*stacked_experts(stored) == stored);
+  const auto plain = std::make_shared<MemoryCheckpoint>(nlohmann::json::object());
+  CHECK(*stacked_experts(plain) == plain);
+}
+
+}  // namespace
+}  // namespace tandem::format
