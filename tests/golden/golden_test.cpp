@@ -103,13 +103,16 @@ Logits in_pieces(Session& session, const Tokens& tokens, const Tokens& sizes) {
 /// For each checkpoint and path: check(golden, name, path, tolerance).
 template <class F>
 void for_each_checkpoint(F check) {
-  for (const auto& [model, variant] : all_checkpoints())
+  const auto on_both_paths = [&](const std::string& name, float tolerance) {
     for (const tensor::Path path : {tensor::Path::kPlain, tensor::Path::kFast}) {
-      const std::string name = model + "-" + variant;
       CAPTURE(name);
       CAPTURE((path == tensor::Path::kFast));
-      check(Golden(name), name, path, tolerance_of(variant));
+      check(Golden(name), name, path, tolerance);
     }
+  };
+  for (const auto& [model, variant] : all_checkpoints())
+    on_both_paths(model + "-" + variant, tolerance_of(variant));
+  for (const char* name : kLayouts) on_both_paths(name, tolerance_of("layout"));
 }
 
 TEST_CASE("full: the whole prompt in one step, then greedy decoding") {

@@ -16,6 +16,7 @@ import sys
 import zlib
 
 import numpy as np
+from layouts import LAYOUTS
 
 HERE = pathlib.Path(__file__).resolve().parent
 SEED, HIDDEN, VOCAB = 1, 128, 320
@@ -830,6 +831,12 @@ def checkpoints():
     yield RELEASED, "mxfp4", families["gpt_oss"]
 
 
+def write_checkpoint(folder, config, items):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config, indent=1, sort_keys=True))
+    return write_safetensors(folder / "model.safetensors", items)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, required=True)
@@ -837,8 +844,6 @@ def main():
     arguments = parser.parse_args()
     sums = {}
     for name, variant, config in checkpoints():
-        folder = arguments.out / f"{name}-{variant}"
-        folder.mkdir(parents=True, exist_ok=True)
         text = config.get("text_config", config)
         full, items = config, tensors(config, "f32" if variant == "upstream" else variant, name == RELEASED)
         if name == RELEASED:
@@ -847,8 +852,12 @@ def main():
             items = upstream(config, items)
         elif variant != "f32":
             full = dict(config, quantization=wrapped(quantization(text, variant), config))
-        (folder / "config.json").write_text(json.dumps(full, indent=1, sort_keys=True))
-        sums[folder.name] = write_safetensors(folder / "model.safetensors", items)
+        folder = arguments.out / f"{name}-{variant}"
+        sums[folder.name] = write_checkpoint(folder, full, items)
+    for name, (model, lay_out) in LAYOUTS.items():
+        config = architectures()[model]
+        laid_out, items = lay_out(config, dict(tensors(config, "f32")))
+        sums[name] = write_checkpoint(arguments.out / name, laid_out, items.items())
     record = HERE / "sums.json"
     if arguments.update:
         record.write_text(json.dumps(sums, indent=1, sort_keys=True) + "\n")

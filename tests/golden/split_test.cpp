@@ -98,5 +98,13 @@ TEST_CASE("split: checkpoints as they were released are cut like those made from
           {"f32", Split::kTensor, 3});
 }
 
+TEST_CASE("split: models as their publishers lay them out, over any ranks") {
+  for (const char* name : kLayouts)
+    for (const Cut& cut : {Cut{"layout", Split::kTensor, 2, {0.7, 0.3}},
+                           Cut{"layout", Split::kTensor, 3}, Cut{"layout", Split::kPipeline, 2}}) {
+      check(name, name, cut);
+    }
+}
+
 }  // namespace
 }  // namespace tandem

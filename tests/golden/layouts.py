@@ -1,0 +1,57 @@
+"""Tiny checkpoints as publishers lay them out, made of those that make_weights.py draws.
+
+Each function takes a config and {tensor name: float32 array} in mlx-lm's names and gives both in its layout. The
+packers follow the formats' definitions; mlx-lm reads what they write.
+"""
+
+import numpy as np
+
+GROUP = 32
+AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)  # of the outputs in a word, lowest bits first
+
+
+def awq_words(codes):
+    """[rows, columns] of 4-bit codes as [rows, columns / 8] words."""
+    rows, columns = codes.shape
+    ordered = codes.reshape(rows, columns // 8, 8)[:, :, AWQ_ORDER].astype(np.uint32)
+    return (ordered << (np.arange(8, dtype=np.uint32) * np.uint32(4))).sum(-1, dtype=np.uint32).view(np.int32)
+
+
+def awq(config, tensors):
+    """AutoAWQ, version gemm: all projections in 4 bits with zeros, in groups along the inputs."""
+    out = {}
+    for name, value in tensors.items():
+        module = name.removesuffix(".weight")
+        if not module.endswith("_proj"):
+            out[name] = value
+            continue
+        groups = value.reshape(value.shape[0], -1, GROUP)
+        low, high = np.minimum(groups.min(-1), 0), np.maximum(groups.max(-1), 0)
+        scale = ((high - low) / np.float32(15)).astype(np.float32)
+        zero = np.clip(np.rint(-low / scale), 0, 15)
+        codes = np.clip(np.rint(groups / scale[..., None]) + zero[..., None], 0, 15).reshape(value.shape)
+        out[f"{module}.qweight"] = awq_words(codes.T)
+        out[f"{module}.qzeros"] = awq_words(zero.T)
+        out[f"{module}.scales"] = np.ascontiguousarray(scale.T)
+    method = dict(quant_method="awq", version="gemm", bits=4, group_size=GROUP, zero_point=True)
+    return dict(config, quantization_config=method), out
+
+
+def stacked(config, tensors):
+    """qwen3_vl_moe: experts in one tensor [experts, inputs, outputs] below a model that also sees."""
+    out = {"model.visual.patches.weight": np.zeros((8, 8), np.float32)}
+    for name, value in tensors.items():
+        inside = name.replace("model.", "model.language_model.", 1)
+        block, _, leaf = inside.partition("switch_mlp.")
+        if not leaf:
+            out[inside] = value
+        elif leaf == "gate_proj.weight":
+            both = np.concatenate([value, tensors[name.replace("gate_proj", "up_proj")]], -2)
+            out[f"{block}experts.gate_up_proj"] = both.swapaxes(-1, -2)
+        elif leaf == "down_proj.weight":
+            out[f"{block}experts.down_proj"] = value.swapaxes(-1, -2)
+    text = dict(config, model_type="qwen3_vl_moe_text")
+    return dict(model_type="qwen3_vl_moe", text_config=text, tie_word_embeddings=False), out
+
+
+LAYOUTS = {"llama-awq": ("llama", awq), "qwen3_moe-stacked": ("qwen3_moe", stacked)}
