@@ -17,8 +17,10 @@ constexpr size_t kPage = 32;
 
 struct Heads {
   size_t heads, kv_heads, dim;
+  size_t latent = 0;  // width of values that are parts of keys; 0: they lie apart
 
   size_t width() const { return kv_heads * dim; }
+  size_t values() const { return latent == 0 ? dim : latent; }
 };
 
 struct Load {
@@ -58,11 +60,12 @@ class Scene {
     args_.q = q_.data();
     args_.out = out_.data();
     args_.k_pool = pools_[next_].data();
-    args_.v_pool = pools_[next_ + 1].data();
+    args_.v_pool = heads_.latent == 0 ? pools_[next_ + 1].data() : nullptr;
     args_.page_tokens = kPage;
     args_.heads = heads_.heads;
     args_.kv_heads = heads_.kv_heads;
     args_.head_dim = heads_.dim;
+    args_.value_dim = heads_.values();
     args_.kv_head_of = kv_of_.data();
     args_.rows = rows_;
     args_.scale = 1.0f / std::sqrt(static_cast<float>(heads_.dim));
@@ -72,13 +75,13 @@ class Scene {
   /// Of the pools, and multiplications and additions of visible pairs.
   double bytes() const {
     const size_t keys = load_.rows * load_.context * heads_.width();
-    return static_cast<double>(2 * keys * size_of(args_.kv_type));
+    return static_cast<double>((heads_.latent == 0 ? 2 : 1) * keys * size_of(args_.kv_type));
   }
   double flops() const {
     const double seen =
         static_cast<double>(load_.context) - static_cast<double>(load_.fresh - 1) / 2;
     const double pairs = static_cast<double>(load_.rows * load_.fresh) * seen;
-    return pairs * static_cast<double>(heads_.heads * heads_.dim) * 4;
+    return pairs * static_cast<double>(heads_.heads * (heads_.dim + heads_.values())) * 2;
   }
 
  private:
@@ -96,7 +99,8 @@ class Scene {
 
 void bench_attention(const Settings& settings, kernels::WorkerPool& pool) {
   for (const ScalarType type : {ScalarType::kF16, ScalarType::kF32}) {
-    for (const Heads heads : {Heads{9, 3, 64}, Heads{16, 8, 128}, Heads{8, 1, 512}}) {
+    for (const Heads heads :
+         {Heads{9, 3, 64}, Heads{16, 8, 128}, Heads{8, 1, 512}, Heads{16, 1, 576, 512}}) {
       for (const Load load :
            {Load{1, 1, 512}, Load{1, 1, 2048}, Load{1, 1, 16384}, Load{8, 1, 2048},
             Load{1, 17, 2048}, Load{1, 512, 512}, Load{1, 512, 2048}, Load{1, 512, 8192}}) {

@@ -14,13 +14,14 @@ constexpr std::array<std::string_view, 10> kTowers = {
     "embed_vision.", "embed_audio.",  "vision_embed", "patch_merger.",          "mm_projector."};
 
 /// Names of the type that text_config gives where a family here has another.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kTypes = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kTypes = {
     {{"qwen3_vl_text", "qwen3"},
      {"qwen3_vl_moe_text", "qwen3_moe"},
      {"qwen3_5_text", "qwen3_5"},
      {"qwen3_5_moe_text", "qwen3_5_moe"},
      {"gemma3", "gemma3_text"},
-     {"gemma4", "gemma4_text"}}};
+     {"gemma4", "gemma4_text"},
+     {"kimi_k25", "kimi_k2"}}};
 
 bool is_of_tower(std::string_view name) {
   return std::ranges::any_of(kTowers, [&](std::string_view tower) {

@@ -93,6 +93,7 @@ TEST_CASE("text model: types are those of families here") {
   CHECK(type("qwen3_vl", "qwen3_vl_text") == "qwen3");
   CHECK(type("qwen3_5_moe", "qwen3_5_moe_text") == "qwen3_5_moe");
   CHECK(type("gemma3", nullptr) == "gemma3_text");
+  CHECK(type("kimi_k25", nullptr) == "kimi_k2");
 }
 
 TEST_CASE("text model: a checkpoint of text alone stays what it is; a broken one is refused") {

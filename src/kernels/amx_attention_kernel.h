@@ -54,8 +54,8 @@ struct TileScratch {
   static constexpr size_t kDepth = 32;  // columns that a pair of tiles holds
   static constexpr size_t kPair = 2 * kTileBytes;
 
-  size_t depths = 0;  // pairs of tiles that hold a head's dimensions as columns
-  size_t widths = 0;  // tiles that hold them as outputs
+  size_t depths = 0;  // pairs of tiles that hold a key's dimensions as columns
+  size_t widths = 0;  // tiles that hold a value's as outputs
 
   std::byte* queries = nullptr;  // [kQueries / 16, depths] pairs
   std::byte* keys = nullptr;     // [kKeys / 16, depths] pairs
@@ -64,14 +64,16 @@ struct TileScratch {
   float* scores = nullptr;       // [16, kKeys]
   float* sums = nullptr;         // [16, widths * 16]
 
-  [[gnu::always_inline]] static size_t bytes(size_t head_dim) {
-    const TileScratch out(head_dim);
+  [[gnu::always_inline]] static size_t bytes(size_t head_dim, size_t value_dim) {
+    const TileScratch out(head_dim, value_dim);
     return (kQueries + kKeys) / kTileRows * out.depths * kPair +
            (out.widths + 1) * (kKeys / kDepth) * kPair + kTileRows * kKeys * sizeof(float) +
            out.widths * kTileBytes;
   }
-  [[gnu::always_inline]] static TileScratch at(std::byte* memory, size_t head_dim) {
-    TileScratch out(head_dim);
+  [[gnu::always_inline]] static TileScratch at(std::byte* memory,
+                                               size_t head_dim,
+                                               size_t value_dim) {
+    TileScratch out(head_dim, value_dim);
     out.queries = memory;
     out.keys = out.queries + kQueries / kTileRows * out.depths * kPair;
     out.values = out.keys + kKeys / kTileRows * out.depths * kPair;
@@ -84,8 +86,8 @@ struct TileScratch {
   }
 
  private:
-  [[gnu::always_inline]] explicit TileScratch(size_t head_dim)
-      : depths((head_dim + kDepth - 1) / kDepth), widths((head_dim + kTileRows - 1) / kTileRows) {}
+  [[gnu::always_inline]] TileScratch(size_t head_dim, size_t value_dim)
+      : depths((head_dim + kDepth - 1) / kDepth), widths((value_dim + kTileRows - 1) / kTileRows) {}
 };
 
 /// 2^x, relative error below 1e-6 for x <= 0; 0 below -126.5 and for -infinity, NaN for NaN: for
@@ -117,6 +119,7 @@ class TileAttention {
         state_(state),
         scratch_(scratch),
         dim_(span.args->head_dim),
+        value_dim_(span.args->value_dim),
         seen_(seen_by(span.position(0), span.position(span.queries() - 1))) {}
 
   void run() {
@@ -165,7 +168,9 @@ class TileAttention {
   }
 
   void pack_keys() {
-    const Block block{.span = span_};
+    const Block block{
+        .span = span_, .begin = span_.key_begin, .low = seen_.low, .high = seen_.high};
+    if (block.is_latent()) return pack_key_rows(block);
     const size_t stride = block.page_tokens() * Block::kBytes;
     for (size_t j = seen_.low / kLanes * kLanes; j < seen_.high; j += kLanes) {
       const std::byte* from = block.key_at(span_.key_begin + j);
@@ -179,6 +184,29 @@ class TileAttention {
     }
   }
 
+  void pack_key_rows(const Block& block) {
+    for (size_t j = seen_.low / kLanes * kLanes; j < seen_.high; j += kLanes) {
+      const std::byte* from[kLanes];
+      block.find_key_rows(j, from);
+      std::byte* to = scratch_.keys + j / kTileRows * scratch_.depths * kPair;
+      for (size_t i = 0; i < dim_; i += kDepth, to += kPair) {
+        V even[kLanes], odd[kLanes];
+        load_keys(from, i, even);
+        load_keys(from, i + kLanes, odd);
+        for (size_t r = 0; r < kTileRows; ++r)
+          Bf16Lines::of(even[r], odd[r]).store(to + r * kTileLine);
+      }
+    }
+  }
+
+  /// Dimensions from i on of some keys, zeros after the last.
+  [[gnu::always_inline]] void load_keys(const std::byte* const (&from)[kLanes],
+                                        size_t i,
+                                        V (&square)[kLanes]) const {
+    for (size_t r = 0; r < kLanes; ++r) square[r] = part(from[r], i, dim_);
+    transpose(square);
+  }
+
   /// Slots that nobody sees may hold anything and count as zeros.
   void pack_values() {
     const Block block{.span = span_};
@@ -188,20 +216,21 @@ class TileAttention {
         const std::byte* first = is_seen(even) ? block.value_at(span_.key_begin + even) : nullptr;
         const std::byte* second = is_seen(odd) ? block.value_at(span_.key_begin + odd) : nullptr;
         std::byte* to = scratch_.values + step * kPair + r * kTileLine;
-        for (size_t i = 0; i < dim_; i += kLanes, to += kKeys / kDepth * kPair)
-          Bf16Lines::of(part(first, i), part(second, i)).store(to);
+        for (size_t i = 0; i < value_dim_; i += kLanes, to += kKeys / kDepth * kPair)
+          Bf16Lines::of(part(first, i, value_dim_), part(second, i, value_dim_)).store(to);
       }
     }
   }
 
   bool is_seen(size_t key) const { return key >= seen_.low && key < seen_.high; }
 
-  [[gnu::always_inline]] V part(const std::byte* values, size_t i) const {
-    if (values == nullptr) return V::zero();
-    const std::byte* from = values + i * Block::kBytes;
-    if (i + kLanes <= dim_) return V::load(from, ScalarType::kF16);
+  /// Dimensions from i on of `dims`, zeros after the last, or where there is no row.
+  [[gnu::always_inline]] static V part(const std::byte* row, size_t i, size_t dims) {
+    if (row == nullptr || i >= dims) return V::zero();
+    const std::byte* from = row + i * Block::kBytes;
+    if (i + kLanes <= dims) return V::load(from, ScalarType::kF16);
     uint16_t halves[kLanes] = {};
-    std::memcpy(halves, from, (dim_ - i) * Block::kBytes);
+    std::memcpy(halves, from, (dims - i) * Block::kBytes);
     return V::load(reinterpret_cast<const std::byte*>(halves), ScalarType::kF16);
   }
 
@@ -326,7 +355,7 @@ class TileAttention {
   const AttentionSpan& span_;
   const SpanState& state_;
   const TileScratch& scratch_;
-  const size_t dim_;
+  const size_t dim_, value_dim_;
   const Seen seen_;
 };
 

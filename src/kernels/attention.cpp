@@ -39,6 +39,9 @@ class Attention {
       : pool_(pool), args_(args), kernels_(kernels_of(pool.level())) {
     TANDEM_CHECK(args_.kv_type != ScalarType::kBf16, "[attention] no pools of bf16");
     if (args_.q_stride == 0) args_.q_stride = args_.heads * args_.head_dim;
+    if (args_.value_dim == 0) args_.value_dim = args_.head_dim;
+    TANDEM_CHECK(args_.v_pool != nullptr || args_.value_dim <= args_.head_dim,
+                 "[attention] values of {} in keys of {}", args_.value_dim, args_.head_dim);
     sort_heads();
     for (const AttentionRow& row : args_.rows) add_units(row);
   }
@@ -98,10 +101,10 @@ class Attention {
     return in_tiles ? kernels_.chunks.queries : AttentionSpan::kQueries;
   }
   size_t scratch_floats() const {
-    const size_t floats = SpanScratch::floats(args_.head_dim);
+    const size_t floats = SpanScratch::floats(args_.head_dim, args_.value_dim);
     if (!std::ranges::any_of(args_.rows, [&](const auto& row) { return takes_tiles(row); }))
       return floats;
-    return std::max(floats, kernels_.chunks.scratch(args_.head_dim));
+    return std::max(floats, kernels_.chunks.scratch(args_.head_dim, args_.value_dim));
   }
 
   /// Calls fn(index, worker) for each index, whichever worker is free first.
@@ -127,29 +130,29 @@ class Attention {
       state.greatest[q] = sink ? args_.sinks[span.head(q)] * kBitsPerNat : -INFINITY;
       state.total[q] = sink ? 1.0f : 0.0f;
     }
-    std::fill_n(state.values, span.queries() * padded(args_.head_dim), 0.0f);
+    std::fill_n(state.values, span.queries() * padded(args_.value_dim), 0.0f);
   }
 
   size_t state_floats(const AttentionSpan& span) const {
-    return SpanState::floats(span.queries(), args_.head_dim);
+    return SpanState::floats(span.queries(), args_.value_dim);
   }
 
   /// Many units: a worker takes a whole one.
   void run_units() {
     size_t most = 0;
     for (const Unit& unit : units_) most = std::max(most, unit.span.queries());
-    const size_t state = SpanState::floats(most, args_.head_dim);
+    const size_t state = SpanState::floats(most, args_.value_dim);
     const size_t floats = 2 * state + scratch_floats();
     share(units_.size(), [&](size_t i, size_t worker) {
       Unit& unit = units_[i];
       const size_t queries = unit.span.queries();
       float* memory = pool_.scratch(worker, floats);
-      const SpanState all = SpanState::at(memory, queries, args_.head_dim);
-      const SpanState part = SpanState::at(memory + state, queries, args_.head_dim);
+      const SpanState all = SpanState::at(memory, queries, args_.value_dim);
+      const SpanState part = SpanState::at(memory + state, queries, args_.value_dim);
       start(unit.span, all);
       for (size_t span = unit.first_span; span < unit.end_span; ++span) {
         attend(unit, span, part, memory + 2 * state);
-        kernels_.join_spans(all, part, queries, args_.head_dim);
+        kernels_.join_spans(all, part, queries, args_.value_dim);
       }
       kernels_.finish_span(unit.span, all);
     });
@@ -199,7 +202,7 @@ class Attention {
   }
 
   SpanState state_at(const Unit& unit, float* states) const {
-    return SpanState::at(states + unit.memory, unit.span.queries(), args_.head_dim);
+    return SpanState::at(states + unit.memory, unit.span.queries(), args_.value_dim);
   }
 
   /// Fills a part of `floats` floats for each piece.
@@ -208,7 +211,7 @@ class Attention {
     share(round.size(), [&](size_t i, size_t worker) {
       const Unit& unit = *round[i].unit;
       attend(unit, round[i].span,
-             SpanState::at(parts + i * floats, unit.span.queries(), args_.head_dim),
+             SpanState::at(parts + i * floats, unit.span.queries(), args_.value_dim),
              pool_.scratch(worker, own));
     });
   }
@@ -220,8 +223,8 @@ class Attention {
       for (size_t i = 0; i < round.size(); ++i) {
         if (round[i].unit != &unit) continue;
         kernels_.join_spans(state_at(unit, states),
-                            SpanState::at(parts + i * floats, queries, args_.head_dim), queries,
-                            args_.head_dim);
+                            SpanState::at(parts + i * floats, queries, args_.value_dim), queries,
+                            args_.value_dim);
       }
     };
     if (round.size() * floats < kSharedFloats) {

@@ -17,19 +17,23 @@ struct AttentionRow {
   size_t start = 0;                 // position of its first token
   bool is_chunk = false;            // of a prompt: see attention()
   const uint32_t* pages = nullptr;  // page of positions [i * page_tokens, (i + 1) * page_tokens)
+  /// Of one token of latent attention that takes some keys only, ascending: key i of the row is the
+  /// one at position chosen[i], and start is their number - 1. Null: it takes all.
+  const uint32_t* chosen = nullptr;
 };
 
 struct AttentionArgs {
   const float* q = nullptr;      // [tokens, heads, head_dim]
-  float* out = nullptr;          // [tokens, heads, head_dim], contiguous; may not overlap q
+  float* out = nullptr;          // [tokens, heads, value_dim], contiguous; may not overlap q
   size_t q_stride = 0;           // floats from token to token; 0 means heads * head_dim
   const void* k_pool = nullptr;  // [pages, kv_heads, head_dim, page_tokens] of kv_type
-  const void* v_pool = nullptr;  // [pages, kv_heads, page_tokens, head_dim]
+  const void* v_pool = nullptr;  // [pages, kv_heads, page_tokens, value_dim]; null: see below
   ScalarType kv_type = ScalarType::kF32;  // or kF16
   size_t page_tokens = 0;
   size_t heads = 0;
   size_t kv_heads = 0;
   size_t head_dim = 0;
+  size_t value_dim = 0;                  // 0 means head_dim
   const uint32_t* kv_head_of = nullptr;  // [heads]: the KV head that each query head reads
   std::span<const AttentionRow> rows = {};
   float scale = 1.0f;            // of q . k
@@ -46,6 +50,9 @@ struct AttentionArgs {
 /// Levels with tiles (AMX) take those for chunks over pools of float16 whose pages hold a multiple
 /// of 16 tokens, whatever the number of tokens: products there are in pairs of bf16, as exact as 16
 /// bits of q and of the weights, and the bits differ from those of other rows.
+///
+/// Latent attention has no v_pool: a value is the last value_dim dimensions of its key, and k_pool
+/// is [pages, kv_heads, page_tokens, head_dim].
 ///
 /// Nothing is read of a page but slots of positions before the row's end, and keys of the slots
 /// beside them. Uses the pool's scratch.

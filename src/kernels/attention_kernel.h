@@ -16,7 +16,11 @@ template <class V, ScalarType kType>
 class SpanKernel {
  public:
   SpanKernel(const AttentionSpan& span, const SpanState& state, const SpanScratch& scratch)
-      : span_(span), state_(state), scratch_(scratch), dim_(span.args->head_dim) {}
+      : span_(span),
+        state_(state),
+        scratch_(scratch),
+        dim_(span.args->head_dim),
+        value_dim_(span.args->value_dim) {}
 
   [[gnu::always_inline]] void run() {
     begin();
@@ -28,7 +32,7 @@ class SpanKernel {
       Block block{.span = span_, .begin = at, .next_end = last < end ? last + 1 : end};
       block.low = first > at ? first - at : 0;
       block.high = last + 1 - at < kKeys ? last + 1 - at : kKeys;
-      if (is_direct_ && block.has_whole_keys() && block.has_whole_values()) {
+      if (is_direct_ && block.has_vectors()) {
         for (size_t g = 0; g < group_count_; ++g) attend_direct(groups_[g], block);
       } else {
         attend_copied(block);
@@ -61,7 +65,7 @@ class SpanKernel {
   float* query(size_t q) const { return scratch_.queries + q * padded(dim_); }
   float* total(size_t q) const { return scratch_.totals + q * SpanScratch::kTotals; }
   float* scores(size_t q) const { return scratch_.scores + q * kKeys; }
-  float* values(size_t q) const { return state_.values + q * padded(dim_); }
+  float* values(size_t q) const { return state_.values + q * padded(value_dim_); }
 
   /// Scales the queries, empties the state and shares the queries out to groups of like sizes.
   void begin() {
@@ -76,7 +80,7 @@ class SpanKernel {
         map2<V>(from, from, query(q), dim_, [&](V x, V) { return x * factor; });
         V::zero().store(total(q));
         state_.greatest[q] = kNothing;
-        for (size_t i = 0; i < padded(dim_); i += kLanes) V::zero().store(values(q) + i);
+        for (size_t i = 0; i < padded(value_dim_); i += kLanes) V::zero().store(values(q) + i);
       }
     }
     is_direct_ = q <= kMostDirect;
@@ -122,19 +126,19 @@ class SpanKernel {
     ValueRun runs[kKeys];
     const ValueRows rows{.runs = runs,
                          .count = block.find_values(runs),
-                         .stride = dim_ * Block::kBytes,
+                         .stride = block.value_stride(),
                          .page_bytes = block.page_tokens()};
     size_t i = 0;
-    for (; i + kVecs * kLanes <= dim_; i += kVecs * kLanes)
+    for (; i + kVecs * kLanes <= value_dim_; i += kVecs * kLanes)
       add_values<kType, kRows, kVecs>(group.first, i, rows, i * Block::kBytes);
-    for (; i < dim_; i += kLanes)
+    for (; i < value_dim_; i += kLanes)
       add_values<kType, kRows, 1>(group.first, i, rows, i * Block::kBytes);
   }
 
   template <ScalarType kFrom, int kRows, int kVecs>
   [[gnu::always_inline]] void add_values(size_t q, size_t i, const ValueRows& rows, size_t offset) {
     value_tile<V, kFrom, kRows, kVecs>(scores(q), scratch_.decay + q, rows, offset, values(q) + i,
-                                       padded(dim_));
+                                       padded(value_dim_));
   }
 
   void attend_copied(const Block& block) {
@@ -145,15 +149,16 @@ class SpanKernel {
         score_panel(groups_[g], block.begin, j, ahead(block, g, j));
     for (size_t g = 0; g < group_count_; ++g)
       if (!seen_by(groups_[g], block.begin).is_empty()) weigh(groups_[g], block.begin);
-    for (size_t i = 0; i < dim_; i += Tile::kPanel)
+    for (size_t i = 0; i < value_dim_; i += Tile::kPanel)
       for (size_t g = 0; g < group_count_; ++g) add_panel(groups_[g], block.begin, i);
   }
 
   /// What is fetched of the next block while a group meets a panel: keys by the first group, values
-  /// by the second.
+  /// by the second, where they lie apart.
   static const std::byte* ahead(const Block& block, size_t group, size_t j) {
     const size_t position = block.begin + kKeys + j;
     if (group > 1 || position >= block.next_end) return nullptr;
+    if (block.is_latent()) return group == 0 ? block.key_row_at(position) : nullptr;
     return group == 0 ? block.key_at(position) : block.value_at(position);
   }
 
@@ -180,7 +185,7 @@ class SpanKernel {
     const ValueRows rows{.runs = &run, .count = 1, .stride = Tile::kPanel * sizeof(float)};
     with_count<Tile::kRows>(group.count, [&](auto n) {
       constexpr int kRows = decltype(n)::value;
-      if (dim_ - i > kLanes) {
+      if (value_dim_ - i > kLanes) {
         add_values<ScalarType::kF32, kRows, Tile::kPanelVecs>(group.first, i, rows, 0);
       } else {
         add_values<ScalarType::kF32, kRows, 1>(group.first, i, rows, 0);
@@ -245,7 +250,7 @@ class SpanKernel {
   const AttentionSpan& span_;
   const SpanState& state_;
   const SpanScratch& scratch_;
-  const size_t dim_;
+  const size_t dim_, value_dim_;
   Group groups_[(AttentionSpan::kQueries + Tile::kRows - 1) / Tile::kRows];
   size_t group_count_ = 0;
   bool is_direct_ = false;
@@ -262,7 +267,7 @@ void attend_span(const AttentionSpan& span, const SpanState& state, float* memor
 }
 
 template <class V>
-void join_spans(const SpanState& into, const SpanState& part, size_t queries, size_t head_dim) {
+void join_spans(const SpanState& into, const SpanState& part, size_t queries, size_t value_dim) {
   for (size_t q = 0; q < queries; ++q) {
     if (part.greatest[q] == -std::numeric_limits<float>::infinity()) continue;  // saw no key
     const float next = into.greatest[q] > part.greatest[q] ? into.greatest[q] : part.greatest[q];
@@ -270,8 +275,8 @@ void join_spans(const SpanState& into, const SpanState& part, size_t queries, si
     vec_exp2(V::load(factors)).store(factors);
     into.total[q] = into.total[q] * factors[0] + part.total[q] * factors[1];
     into.greatest[q] = next;
-    float* values = into.values + q * padded(head_dim);
-    map2<V>(values, part.values + q * padded(head_dim), values, padded(head_dim),
+    float* values = into.values + q * padded(value_dim);
+    map2<V>(values, part.values + q * padded(value_dim), values, padded(value_dim),
             [&](V a, V b) { return V::fma(a, V::all(factors[0]), b * V::all(factors[1])); });
   }
 }
@@ -279,7 +284,7 @@ void join_spans(const SpanState& into, const SpanState& part, size_t queries, si
 /// Writes the queries' results.
 template <class V>
 void finish_span(const AttentionSpan& span, const SpanState& state) {
-  const size_t dim = span.args->head_dim;
+  const size_t dim = span.args->value_dim;
   for (size_t q = 0; q < span.queries(); ++q) {
     float* out = span.args->out + (span.token(q) * span.args->heads + span.head(q)) * dim;
     const float* values = state.values + q * padded(dim);

@@ -19,16 +19,16 @@ inline constexpr float kBitsPerNat = 1.44269504f;  // log2(e)
 /// weighted by these powers; scores are in bits, that is times log2(e). The greatest is -infinity
 /// before the first key.
 struct SpanState {
-  float* values = nullptr;    // [queries, padded(head_dim)]
+  float* values = nullptr;    // [queries, padded(value_dim)]
   float* greatest = nullptr;  // [queries]
   float* total = nullptr;     // [queries]
 
   /// Floats that the state of some queries takes, and its place in such memory.
-  static constexpr size_t floats(size_t queries, size_t head_dim) {
-    return queries * padded(head_dim) + padded(2 * queries);
+  static constexpr size_t floats(size_t queries, size_t value_dim) {
+    return queries * padded(value_dim) + padded(2 * queries);
   }
-  static SpanState at(float* memory, size_t queries, size_t head_dim) {
-    float* after = memory + queries * padded(head_dim);
+  static SpanState at(float* memory, size_t queries, size_t value_dim) {
+    float* after = memory + queries * padded(value_dim);
     return {memory, after, after + queries};
   }
 };
@@ -97,10 +97,10 @@ struct SpanScratch {
   static constexpr size_t kTotals = 16;
   static constexpr size_t kMostPanel = 32;
 
-  static constexpr size_t floats(size_t head_dim) {
+  static constexpr size_t floats(size_t head_dim, size_t value_dim) {
     constexpr size_t kQueries = AttentionSpan::kQueries, kKeys = AttentionSpan::kBlockKeys;
     return kQueries * (padded(head_dim) + kTotals + kKeys + 1) + kTotals +
-           kKeys * (head_dim + padded(head_dim, kMostPanel));
+           kKeys * (head_dim + padded(value_dim, kMostPanel));
   }
   [[gnu::always_inline]] static SpanScratch at(float* memory, size_t head_dim) {
     constexpr size_t kQueries = AttentionSpan::kQueries, kKeys = AttentionSpan::kBlockKeys;

@@ -15,12 +15,13 @@ namespace {
 /// kernel that reads it shows.
 struct Scene {
   AttentionArgs args;
-  std::vector<float> q, k, v, sinks;      // k and v [slots, kv_heads, head_dim]
+  std::vector<float> q, k, v, sinks;      // k and v [slots, kv_heads, head_dim]; v unless latent
   std::vector<std::byte> k_pool, v_pool;  // the same in the pools' layouts and type
   std::vector<uint32_t> kv_head_of;
   std::vector<std::vector<uint32_t>> tables;
   std::vector<AttentionRow> rows;
   size_t tokens = 0;
+  bool is_latent = false;
 
   Scene(TestRandom& random, size_t most_rows, size_t most_context) {
     args.kv_heads = random.size(1, 4);
@@ -29,6 +30,7 @@ struct Scene {
                     : random.chance(0.8) ? random.size(1, 40)
                                          : random.size(100, 256);
     args.page_tokens = random.pick<size_t>({1, 7, 8, 16, 24, 32, 64, 128});
+    if (random.chance(0.3)) make_latent(random.size(1, args.head_dim));
     args.kv_type = random.pick({ScalarType::kF16, ScalarType::kF16, ScalarType::kF32});
     args.scale = 1.0f / std::sqrt(static_cast<float>(args.head_dim));
     args.window = random.chance(0.3) ? random.size(1, most_context) : 0;
@@ -52,11 +54,23 @@ struct Scene {
     if (random.chance(0.3)) sinks = random.normals(args.heads);
     args.q = q.data();
     args.sinks = sinks.empty() ? nullptr : sinks.data();
-    args.k_pool = k_pool.data();
-    args.v_pool = v_pool.data();
+    use_pools();
     args.kv_head_of = kv_head_of.data();
     args.rows = rows;
   }
+
+  /// Values become the last dimensions of keys.
+  void make_latent(size_t value_dim) {
+    is_latent = true;
+    args.value_dim = value_dim;
+  }
+
+  void use_pools() {
+    args.k_pool = k_pool.data();
+    args.v_pool = is_latent ? nullptr : v_pool.data();
+  }
+
+  size_t value_dim() const { return args.value_dim == 0 ? args.head_dim : args.value_dim; }
 
   /// One prompt whose `heads` query heads read one KV head.
   Scene(ScalarType type, size_t dim, size_t heads, size_t count) : tokens(count) {
@@ -85,8 +99,7 @@ struct Scene {
     std::iota(tables[0].begin(), tables[0].end(), 0u);
     rows[0].pages = tables[0].data();
     lay_out(pages);
-    args.k_pool = k_pool.data();
-    args.v_pool = v_pool.data();
+    use_pools();
     args.rows = rows;
   }
 
@@ -133,7 +146,7 @@ struct Scene {
         const size_t first = (slot / tokens_of * args.kv_heads + h) * tokens_of * dim;
         const size_t from = (slot * args.kv_heads + h) * dim, offset = slot % tokens_of;
         for (size_t i = 0; i < dim; ++i) {
-          put(k_pool, first + i * tokens_of + offset, k[from + i]);
+          put(k_pool, first + (is_latent ? offset * dim + i : i * tokens_of + offset), k[from + i]);
           put(v_pool, first + offset * dim + i, v[from + i]);
         }
       }
@@ -149,7 +162,7 @@ struct Scene {
 
   std::vector<float> run(WorkerPool& pool) const { return run(pool, rows); }
   std::vector<float> run(WorkerPool& pool, std::span<const AttentionRow> some) const {
-    std::vector<float> out(tokens * args.heads * args.head_dim, 9.0f);
+    std::vector<float> out(tokens * args.heads * value_dim(), 9.0f);
     AttentionArgs call = args;
     call.rows = some;
     call.out = out.data();
@@ -158,7 +171,7 @@ struct Scene {
   }
 
   std::vector<double> reference() const {
-    std::vector<double> out(tokens * args.heads * args.head_dim);
+    std::vector<double> out(tokens * args.heads * value_dim());
     for (size_t r = 0; r < rows.size(); ++r) {
       for (size_t t = 0; t < rows[r].count; ++t) {
         for (size_t h = 0; h < args.heads; ++h) attend(r, t, h, out);
@@ -171,7 +184,8 @@ struct Scene {
     const size_t d = args.head_dim, at = rows[r].start + t, token = rows[r].first_token + t;
     const size_t first = args.window == 0 || at + 1 < args.window ? 0 : at + 1 - args.window;
     double total = sinks.empty() ? 0 : std::exp(static_cast<double>(sinks[h]));
-    std::vector<double> values(d);
+    const size_t width = value_dim();
+    std::vector<double> values(width);
     for (size_t key = first; key <= at; ++key) {
       const size_t from = (slot_of(tables[r], key) * args.kv_heads + kv_head_of[h]) * d;
       double score = 0;
@@ -183,10 +197,12 @@ struct Scene {
       const double cap = static_cast<double>(args.softcap);
       if (cap > 0) score = cap * std::tanh(score / cap);
       total += std::exp(score);
-      for (size_t i = 0; i < d; ++i)
-        values[i] += std::exp(score) * static_cast<double>(v[from + i]);
+      const float* value = is_latent ? &k[from + d - width] : &v[from];
+      for (size_t i = 0; i < width; ++i)
+        values[i] += std::exp(score) * static_cast<double>(value[i]);
     }
-    for (size_t i = 0; i < d; ++i) out[(token * args.heads + h) * d + i] = values[i] / total;
+    for (size_t i = 0; i < width; ++i)
+      out[(token * args.heads + h) * width + i] = values[i] / total;
   }
 
   /// The same tokens in pieces of random length.
@@ -223,7 +239,7 @@ void check_scene(
   REQUIRE(same_bits(out, scene.run(three, pieces)));
   std::vector<AttentionRow> last(1, pieces.back());
   const std::vector<float> alone = scene.run(three, last);
-  const size_t from = last[0].first_token * scene.args.heads * scene.args.head_dim;
+  const size_t from = last[0].first_token * scene.args.heads * scene.value_dim();
   REQUIRE(std::equal(out.begin() + static_cast<ptrdiff_t>(from), out.end(),
                      alone.begin() + static_cast<ptrdiff_t>(from)));
 }
@@ -271,6 +287,56 @@ TEST_CASE(
           REQUIRE(worst_error(out, {step.begin(), step.end()}) < tolerance(level));
         }
       }
+    }
+  }
+}
+
+TEST_CASE("attention: latent keys of a published size, as a prompt in pieces and as steps") {
+  for (const CpuLevel level : test_levels()) {
+    WorkerPool one(1, level), three(3, level);
+    TestRandom random(37);
+    for (const ScalarType type : {ScalarType::kF16, ScalarType::kF32}) {
+      CAPTURE(name(level));
+      Scene scene(type, 576, 17, 130);
+      for (float& x : scene.k) x = scene.kept(x);
+      scene.args.q_stride = size_t{17} * 576;
+      scene.make_latent(512);
+      scene.rows[0].is_chunk = true;
+      scene.use_pages(32);
+      const std::vector<float> out = scene.run(one);
+      REQUIRE(worst_error(out, scene.reference()) < tolerance(level));
+      REQUIRE(same_bits(out, scene.run(three, scene.cut(random))));
+      scene.rows[0].is_chunk = false;
+      REQUIRE(worst_error(scene.run(one), scene.reference()) < 2e-5);
+    }
+  }
+}
+
+TEST_CASE("attention: a token that takes some keys attends as if there were no others") {
+  for (const CpuLevel level : test_levels()) {
+    for (const bool is_chunk : {false, true}) {
+      CAPTURE(name(level));
+      CAPTURE(is_chunk);
+      WorkerPool pool(2, level);
+      Scene scene(ScalarType::kF16, 48, 5, 700);
+      scene.make_latent(40);
+      scene.use_pages(32);
+      std::vector<uint32_t> chosen;
+      for (uint32_t at = 3; at < 700; at += 1 + at % 4) chosen.push_back(at);
+      AttentionRow row = scene.rows[0];
+      row.first_token = 9;
+      row.count = 1;
+      row.start = chosen.size() - 1;
+      row.is_chunk = is_chunk;
+      row.chosen = chosen.data();
+      const std::vector<float> out = scene.run(pool, std::span(&row, 1));
+      Scene packed = scene;  // whose first keys are the chosen ones
+      for (size_t i = 0; i < chosen.size(); ++i)
+        std::copy_n(&scene.k[chosen[i] * 48], 48, &packed.k[i * 48]);
+      packed.use_pages(32);
+      row.chosen = nullptr;
+      row.pages = packed.tables[0].data();
+      REQUIRE(same_bits(out, packed.run(pool, std::span(&row, 1))));
     }
   }
 }

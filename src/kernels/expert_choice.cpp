@@ -59,7 +59,9 @@ void drop_groups(const ExpertRouting& routing, Scratch& scratch) {
       second = std::max(second, std::min(best, group[e]));
       best = std::max(best, group[e]);
     }
-    const float value = best + second;  // sorted below, for which NaN has no place
+    const float value = routing.weighs_groups_by_best
+                            ? best
+                            : best + second;  // sorted below, for which NaN has no place
     scratch.groups.emplace_back(std::isnan(value) ? -std::numeric_limits<float>::infinity() : value,
                                 g);
   }

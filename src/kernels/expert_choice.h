@@ -19,9 +19,11 @@ struct ExpertRouting {
   bool renormalizes = false;  // the weights of a row sum up to one
   float scale = 1;            // of the weights, after that
   /// Experts lie in so many groups of neighbours. Those of all but top_groups count as of score 0
-  /// (not less: as DeepSeek's reference has it); a group counts as much as its two best together.
+  /// (not less: as DeepSeek's reference has it); a group counts as much as its two best together,
+  /// or as its best alone.
   uint32_t groups = 1;
   uint32_t top_groups = 1;
+  bool weighs_groups_by_best = false;
 };
 
 struct ExpertChoiceArgs {

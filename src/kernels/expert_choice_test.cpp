@@ -103,24 +103,28 @@ TEST_CASE("expert choice: experts of groups that lose count as of score 0") {
   WorkerPool pool(1);
   // Groups {0, 1}, {2, 3}, {4, 5}: the second has the best expert, the last the best two together.
   const std::vector<float> logits = {-3, -3, 3, -4, 2, 2};
-  const auto choose_of = [&](const std::vector<float>& bias, uint32_t top_groups) {
+  const auto choose_of = [&](const std::vector<float>& bias, uint32_t top_groups,
+                             bool by_best = false) {
     std::vector<uint32_t> ids(3);
     std::vector<float> weights(3);
-    choose_experts(
-        pool, {.logits = logits.data(),
-               .rows = 1,
-               .experts = 6,
-               .top_k = 3,
-               .routing = {.score = ExpertScore::kSigmoid, .groups = 3, .top_groups = top_groups},
-               .bias = bias.empty() ? nullptr : bias.data(),
-               .ids = ids.data(),
-               .weights = weights.data()});
+    choose_experts(pool, {.logits = logits.data(),
+                          .rows = 1,
+                          .experts = 6,
+                          .top_k = 3,
+                          .routing = {.score = ExpertScore::kSigmoid,
+                                      .groups = 3,
+                                      .top_groups = top_groups,
+                                      .weighs_groups_by_best = by_best},
+                          .bias = bias.empty() ? nullptr : bias.data(),
+                          .ids = ids.data(),
+                          .weights = weights.data()});
     return ids;
   };
   CHECK(choose_of({}, 3) == std::vector<uint32_t>{2, 5, 4});
   const auto of_one = choose_of({}, 1);
   CHECK(of_one[0] == 5);
   CHECK(of_one[1] == 4);
+  CHECK(choose_of({}, 1, true)[0] == 2);
   // Where even the best group's are below 0, those that lost go first.
   CHECK(choose_of({-5, -5, -5, -5, -2, -2}, 1) == std::vector<uint32_t>{3, 2, 1});
 }

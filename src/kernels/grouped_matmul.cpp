@@ -19,6 +19,7 @@ bool same_format(const PackedMatrix& a, const PackedMatrix& b) {
 struct ExpertTask {
   MatmulTask task;
   float* x = nullptr;  // its rows, when they stay float32
+  size_t expert = 0;
   size_t first_row = 0;
   size_t first_item = 0;
 };
@@ -75,9 +76,11 @@ class GroupedTasks {
   void add(size_t expert, size_t row, size_t rows) {
     const PackedMatrix& w = experts_[expert];
     TANDEM_CHECK(same_format(w, experts_[0]), "[moe_matmul] experts differ in shape or format");
-    ExpertTask made{.task = {.w = &w}, .first_row = row, .first_item = items_};
+    ExpertTask made{.task = {.w = &w}, .expert = expert, .first_row = row, .first_item = items_};
     if (made.task.takes_codes()) made.task.groups = w.inputs() / w.group();
-    made.task.args = {.x = nullptr, .rows = rows, .y = args_.y + row * args_.y_stride};
+    made.task.args = {.x = nullptr,
+                      .rows = rows,
+                      .y = args_.y + expert * args_.y_step + own_row(expert, row) * args_.y_stride};
     made.task.args.x_stride = w.inputs();
     made.task.args.y_stride = args_.y_stride;
     if (args_.bias != nullptr) made.task.args.bias = args_.bias + expert * w.outputs();
@@ -86,6 +89,11 @@ class GroupedTasks {
     constexpr size_t kQuantum = WorkerPool::kQuantum;
     items_ += (made.task.items() + kQuantum - 1) / kQuantum * kQuantum;
     tasks_.push_back(made);
+  }
+
+  /// Where an expert's rows are counted from 0, the number of an assignment among them.
+  size_t own_row(size_t expert, size_t assignment) const {
+    return assignment - (args_.x_step == 0 ? 0 : args_.offsets[expert]);
   }
 
   /// Memory for a task's rows.
@@ -118,8 +126,9 @@ class GroupedTasks {
 
   void prepare_row(const KernelTable& kernels, const ExpertTask& each, size_t row) const {
     const size_t assignment = each.first_row + row;
-    const size_t from = args_.x_rows == nullptr ? assignment : args_.x_rows[assignment];
-    const float* x = args_.x + from * args_.x_stride;
+    const size_t from =
+        args_.x_rows == nullptr ? own_row(each.expert, assignment) : args_.x_rows[assignment];
+    const float* x = args_.x + each.expert * args_.x_step + from * args_.x_stride;
     if (each.task.groups > 0) return kernels.prepare(each.task, x, 0, row, row + 1);
     const size_t inputs = each.task.w->inputs();
     std::memcpy(each.x + row * inputs, x, inputs * sizeof(float));
@@ -165,6 +174,22 @@ void moe_matmul(WorkerPool& pool,
   if (tasks.empty()) return;
   tasks.prepare(pool);
   tasks.run(pool);
+}
+
+void head_matmul(WorkerPool& pool,
+                 std::span<const PackedMatrix> heads,
+                 const HeadMatmulArgs& args) {
+  std::vector<uint32_t> offsets;
+  for (size_t h = 0; h <= heads.size(); ++h)
+    offsets.push_back(static_cast<uint32_t>(h * args.rows));
+  moe_matmul(pool, heads,
+             {.x = args.x,
+              .x_stride = args.x_stride,
+              .offsets = offsets,
+              .y = args.y,
+              .y_stride = args.y_stride,
+              .x_step = args.x_step,
+              .y_step = args.y_step});
 }
 
 void combine_experts(WorkerPool& pool, const CombineArgs& args) {

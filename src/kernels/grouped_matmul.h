@@ -32,6 +32,9 @@ struct GroupedMatmulArgs {
   float* y = nullptr;
   size_t y_stride = 0;          // floats from row to row; 0 means outputs
   const float* bias = nullptr;  // [experts, outputs] or null
+  /// Not 0: every expert has rows of its own, counted from 0: those of expert e begin at x + e *
+  /// x_step and y + e * y_step. Requires x_rows null.
+  size_t x_step = 0, y_step = 0;
 };
 
 /// Row i of y has the bits that matmul() gives with that expert and that row of x, whatever the
@@ -40,6 +43,18 @@ struct GroupedMatmulArgs {
 void moe_matmul(WorkerPool& pool,
                 std::span<const PackedMatrix> experts,
                 const GroupedMatmulArgs& args);
+
+/// y[r, y_stride] = x[r, x_stride] W_h^T for each of `rows` rows and each matrix h, which reads
+/// from column h * x_step of x on and writes from column h * y_step of y on: a matrix for each head
+/// of attention. Bits and requirements as those of moe_matmul().
+struct HeadMatmulArgs {
+  const float* x = nullptr;
+  size_t rows = 0;
+  size_t x_stride = 0, x_step = 0;
+  float* y = nullptr;
+  size_t y_stride = 0, y_step = 0;
+};
+void head_matmul(WorkerPool& pool, std::span<const PackedMatrix> heads, const HeadMatmulArgs& args);
 
 /// out[r, width] = sum over k of weights[r * top_k + k] * y[places[r * top_k + k], width], added in
 /// the order of k from zero, each product fused with its addition where the level fuses.

@@ -118,6 +118,40 @@ TEST_CASE("experts: choices are sorted by expert, and each finds its place") {
   CHECK(groups.places == std::vector<uint32_t>{4, 2, 3, 0, 5, 1});
 }
 
+TEST_CASE("heads: each reads and writes its own columns, with the bits of a single product") {
+  for (const CpuLevel level : cpu_levels()) {
+    WorkerPool one(1, level), three(3, level);
+    for (uint32_t seed = 0; seed < 60; ++seed) {
+      CAPTURE(name(level));
+      CAPTURE(seed);
+      TestRandom random(seed);
+      const auto heads = random_experts(random, random.size(1, 6));
+      const size_t rows = random.chance(0.1) ? random.size(18, 600) : random.size(1, 17);
+      const size_t x_step = heads[0].inputs() + random.size(0, 3);
+      const size_t y_step = heads[0].outputs() + random.size(0, 3);
+      const size_t x_stride = heads.size() * x_step, y_stride = heads.size() * y_step;
+      const auto x = random.normals(rows * x_stride);
+      std::vector<float> y(rows * y_stride, 77.0f), want = y;
+      head_matmul(three, heads,
+                  {.x = x.data(),
+                   .rows = rows,
+                   .x_stride = x_stride,
+                   .x_step = x_step,
+                   .y = y.data(),
+                   .y_stride = y_stride,
+                   .y_step = y_step});
+      for (size_t h = 0; h < heads.size(); ++h)
+        matmul(one, heads[h],
+               {.x = x.data() + h * x_step,
+                .rows = rows,
+                .x_stride = x_stride,
+                .y = want.data() + h * y_step,
+                .y_stride = y_stride});
+      REQUIRE(same_bits(y, want));
+    }
+  }
+}
+
 TEST_CASE("experts: grouped products have the bits of single ones, on any threads") {
   for (const CpuLevel level : cpu_levels()) {
     WorkerPool one(1, level);

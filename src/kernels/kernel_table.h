@@ -10,6 +10,7 @@
 #include "kernels/cpu_level.h"
 #include "kernels/gated_delta.h"
 #include "kernels/grouped_matmul.h"
+#include "kernels/key_scores.h"
 #include "kernels/kv_write.h"
 #include "kernels/matmul_task.h"
 #include "kernels/norm.h"
@@ -21,8 +22,8 @@ enum class Gate : uint8_t { kSilu, kGeluTanh, kSigmoid, kClamped };
 
 /// Attention of chunks where a level has its own; otherwise null.
 struct ChunkAttention {
-  size_t queries = 0;                            // most of a span
-  size_t (*scratch)(size_t head_dim) = nullptr;  // floats that attend_span() takes
+  size_t queries = 0;                                              // most of a span
+  size_t (*scratch)(size_t head_dim, size_t value_dim) = nullptr;  // floats for attend_span()
   void (*attend_span)(const AttentionSpan&, const SpanState&, float* scratch) = nullptr;
 };
 
@@ -40,9 +41,14 @@ struct KernelTable {
   /// Fills the state of the span's queries after its keys.
   void (*attend_span)(const AttentionSpan&, const SpanState&, float* scratch);
   /// Continues `into` by a later span's state.
-  void (*join_spans)(const SpanState& into, const SpanState& part, size_t queries, size_t head_dim);
+  void (*join_spans)(const SpanState& into,
+                     const SpanState& part,
+                     size_t queries,
+                     size_t value_dim);
   /// Writes what the span's queries attended to.
   void (*finish_span)(const AttentionSpan&, const SpanState&);
+  /// Fills the piece's scores.
+  void (*score_keys)(const KeyScores&, float* scratch);
   void (*kv_write)(const KvWriteArgs&, size_t begin, size_t end);
   /// Of tokens [begin, end); saves nothing.
   void (*causal_conv)(const CausalConvArgs&, size_t begin, size_t end);

@@ -24,38 +24,61 @@ struct Stored {
   }
 };
 
-/// One head of one token: k to a column of its page, v to a row.
-template <class V, ScalarType kType>
-[[gnu::always_inline]] inline void write_head(
-    const KvWriteArgs& args, const float* k, const float* v, size_t page, size_t offset) {
-  constexpr size_t kBytes = size_of(kType);
-  const size_t first = page * args.page_tokens * args.head_dim;
-  std::byte* k_to = static_cast<std::byte*>(args.k_pool) + (first + offset) * kBytes;
-  std::byte* v_to =
-      static_cast<std::byte*>(args.v_pool) + (first + offset * args.head_dim) * kBytes;
-  for (size_t i = 0; i < args.head_dim; i += V::kLanes) {
-    const size_t rest = args.head_dim - i;
-    const size_t n = rest < V::kLanes ? rest : V::kLanes;
-    const Stored<V, kType> keys(k + i, n), values(v + i, n);
-    for (size_t j = 0; j < n; ++j)
-      std::memcpy(k_to + (i + j) * args.page_tokens * kBytes, keys.bytes + j * kBytes, kBytes);
-    if (n == V::kLanes) {
-      std::memcpy(v_to + i * kBytes, values.bytes, V::kLanes * kBytes);
-    } else {
-      std::memcpy(v_to + i * kBytes, values.bytes, n * kBytes);
-    }
+/// Calls f(index, values, count) with a row's values as they are kept, a vector of them at a time.
+template <class V, ScalarType kType, class F>
+[[gnu::always_inline]] inline void for_stored(const float* row, size_t dim, const F& f) {
+  for (size_t i = 0; i < dim; i += V::kLanes) {
+    const size_t n = dim - i < V::kLanes ? dim - i : V::kLanes;
+    f(i, Stored<V, kType>(row + i, n), n);
   }
+}
+
+/// A head of a token becomes a row of its page.
+template <class V, ScalarType kType>
+[[gnu::always_inline]] inline void write_row(const float* row, size_t dim, std::byte* to) {
+  constexpr size_t kBytes = size_of(kType);
+  for_stored<V, kType>(row, dim, [&](size_t i, const auto& stored, size_t n) {
+    if (n == V::kLanes) {
+      std::memcpy(to + i * kBytes, stored.bytes, V::kLanes * kBytes);
+    } else {
+      std::memcpy(to + i * kBytes, stored.bytes, n * kBytes);
+    }
+  });
+}
+
+/// A head of a token becomes a column of its page.
+template <class V, ScalarType kType>
+[[gnu::always_inline]] inline void write_column(const float* row,
+                                                size_t dim,
+                                                std::byte* to,
+                                                size_t page_tokens) {
+  constexpr size_t kBytes = size_of(kType);
+  for_stored<V, kType>(row, dim, [&](size_t i, const auto& stored, size_t n) {
+    for (size_t j = 0; j < n; ++j)
+      std::memcpy(to + (i + j) * page_tokens * kBytes, stored.bytes + j * kBytes, kBytes);
+  });
 }
 
 template <class V, ScalarType kType>
 [[gnu::always_inline]] inline void write_tokens(const KvWriteArgs& args, size_t begin, size_t end) {
+  constexpr size_t kBytes = size_of(kType);
+  auto* k_pool = static_cast<std::byte*>(args.k_pool);
+  auto* v_pool = static_cast<std::byte*>(args.v_pool);
   for (size_t t = begin; t < end; ++t) {
     if (args.rope != nullptr) rope_range<V>(*args.rope, t, t + 1);
     const size_t page = args.slots[t] / args.page_tokens, offset = args.slots[t] % args.page_tokens;
     for (size_t h = 0; h < args.kv_heads; ++h) {
       const size_t at = h * args.head_dim;
-      write_head<V, kType>(args, args.k + t * args.k_stride + at, args.v + t * args.v_stride + at,
-                           page * args.kv_heads + h, offset);
+      const size_t first = (page * args.kv_heads + h) * args.page_tokens;  // slot
+      const size_t row = (first + offset) * args.head_dim * kBytes;
+      const size_t column = (first * args.head_dim + offset) * kBytes;
+      const float* k = args.k + t * args.k_stride + at;
+      if (args.v == nullptr) {
+        write_row<V, kType>(k, args.head_dim, k_pool + row);
+        continue;
+      }
+      write_column<V, kType>(k, args.head_dim, k_pool + column, args.page_tokens);
+      write_row<V, kType>(args.v + t * args.v_stride + at, args.head_dim, v_pool + row);
     }
   }
 }

@@ -26,10 +26,13 @@ void matmul_amx(const MatmulTask& task, size_t begin, size_t end, float* scratch
   run_quantized<AmxKernel>(task, begin, end, scratch);
 }
 
-size_t chunk_scratch(size_t head_dim) { return TileScratch::bytes(head_dim) / sizeof(float); }
+size_t chunk_scratch(size_t head_dim, size_t value_dim) {
+  return TileScratch::bytes(head_dim, value_dim) / sizeof(float);
+}
 
 void attend_chunk(const AttentionSpan& span, const SpanState& state, float* memory) {
-  const auto scratch = TileScratch::at(reinterpret_cast<std::byte*>(memory), span.args->head_dim);
+  const auto scratch = TileScratch::at(reinterpret_cast<std::byte*>(memory), span.args->head_dim,
+                                       span.args->value_dim);
   TileAttention<Avx512Vec>(span, state, scratch).run();
 }
 

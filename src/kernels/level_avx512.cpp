@@ -3,6 +3,7 @@
 
 #if defined(__AVX512VNNI__)
 #include "kernels/attention_kernel.h"
+#include "kernels/key_scores_kernel.h"
 #include "kernels/matmul_kernel.h"
 #include "kernels/row_codes_kernel.h"
 #include "kernels/simd_avx512.h"
@@ -17,6 +18,7 @@ const KernelTable& avx512_kernels() {
     out.attend_span = attend_span<Avx512Vec>;
     out.join_spans = join_spans<Avx512Vec>;
     out.finish_span = finish_span<Avx512Vec>;
+    out.score_keys = score_keys<Avx512Vec>;
     return out;
   }();
   return table;

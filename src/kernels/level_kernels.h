@@ -5,6 +5,7 @@
 #include "kernels/causal_conv_kernel.h"
 #include "kernels/gated_delta_kernel.h"
 #include "kernels/kernel_table.h"
+#include "kernels/key_scores_kernel.h"
 #include "kernels/kv_write_kernel.h"
 #include "kernels/matmul_kernel.h"
 #include "kernels/row_codes_kernel.h"
@@ -25,6 +26,7 @@ constexpr KernelTable table_for() {
           .attend_span = attend_span<V>,
           .join_spans = join_spans<V>,
           .finish_span = finish_span<V>,
+          .score_keys = score_keys<V>,
           .kv_write = kv_write_range<V>,
           .causal_conv = causal_conv_range<V>,
           .normalize_delta = normalize_delta_range<V>,

@@ -318,7 +318,7 @@ struct WriteScene {
     const std::vector<float> ones(pages * args.page_tokens * width(), 1.0f);
     k_pool = v_pool = encode(ones, args.kv_type);
     args.k = k.data();
-    args.v = v.data();
+    args.v = random.chance(0.3) ? nullptr : v.data();  // keys alone
     args.slots = slots.data();
     args.k_pool = k_pool.data();
     args.v_pool = v_pool.data();
@@ -335,8 +335,10 @@ struct WriteScene {
       for (size_t i = 0; i < width(); ++i) {
         const size_t h = i / args.head_dim, d = i % args.head_dim;
         const size_t first = (page * args.kv_heads + h) * args.page_tokens * args.head_dim;
-        k_want[first + d * args.page_tokens + offset] = kept(k[t * args.k_stride + i]);
-        v_want[first + offset * args.head_dim + d] = kept(v[t * width() + i]);
+        const size_t row = first + offset * args.head_dim + d;
+        const size_t column = first + d * args.page_tokens + offset;
+        k_want[args.v == nullptr ? row : column] = kept(k[t * args.k_stride + i]);
+        if (args.v != nullptr) v_want[row] = kept(v[t * width() + i]);
       }
     }
     size_t count = 0;

@@ -57,6 +57,14 @@ struct Avx2Vec {
     const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(v), _mm256_set1_epi32(127));
     return {_mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23))};
   }
+  [[gnu::always_inline]] static Avx2Vec zip_low(Avx2Vec a, Avx2Vec b) {
+    const __m256 first = _mm256_unpacklo_ps(a.v, b.v), second = _mm256_unpackhi_ps(a.v, b.v);
+    return {_mm256_permute2f128_ps(first, second, 0x20)};
+  }
+  [[gnu::always_inline]] static Avx2Vec zip_high(Avx2Vec a, Avx2Vec b) {
+    const __m256 first = _mm256_unpacklo_ps(a.v, b.v), second = _mm256_unpackhi_ps(a.v, b.v);
+    return {_mm256_permute2f128_ps(first, second, 0x31)};
+  }
 
   [[gnu::always_inline]] float sum() const {
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));

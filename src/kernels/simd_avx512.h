@@ -59,6 +59,15 @@ struct Avx512Vec {
     const __m512i exponent = _mm512_add_epi32(_mm512_cvtps_epi32(v), _mm512_set1_epi32(127));
     return {_mm512_castsi512_ps(_mm512_slli_epi32(exponent, 23))};
   }
+  [[gnu::always_inline]] static Avx512Vec zip_low(Avx512Vec a, Avx512Vec b) {
+    const __m512i order = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    return {_mm512_permutex2var_ps(a.v, order, b.v)};
+  }
+  [[gnu::always_inline]] static Avx512Vec zip_high(Avx512Vec a, Avx512Vec b) {
+    const __m512i order =
+        _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    return {_mm512_permutex2var_ps(a.v, order, b.v)};
+  }
 
   /// Sums in one fixed tree: lanes i and i + 8, then as eight lanes do.
   [[gnu::always_inline]] float sum() const {

@@ -74,6 +74,12 @@ struct NeonVec {
   [[gnu::always_inline]] NeonVec power_of_two() const {
     return {power_of_two(low), power_of_two(high)};
   }
+  [[gnu::always_inline]] static NeonVec zip_low(NeonVec a, NeonVec b) {
+    return {vzip1q_f32(a.low, b.low), vzip2q_f32(a.low, b.low)};
+  }
+  [[gnu::always_inline]] static NeonVec zip_high(NeonVec a, NeonVec b) {
+    return {vzip1q_f32(a.high, b.high), vzip2q_f32(a.high, b.high)};
+  }
 
   [[gnu::always_inline]] float sum() const {
     const float32x4_t four = vaddq_f32(low, high);

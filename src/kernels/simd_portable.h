@@ -82,6 +82,13 @@ struct PortableVec {
     const Int32s exponent = __builtin_convertvector(v, Int32s) + 127;
     return {reinterpret_cast<Floats>(exponent << 23)};
   }
+  /// Lanes of a and b by turns: of their first halves, and of their second ones.
+  [[gnu::always_inline]] static PortableVec zip_low(PortableVec a, PortableVec b) {
+    return {Floats{a.v[0], b.v[0], a.v[1], b.v[1], a.v[2], b.v[2], a.v[3], b.v[3]}};
+  }
+  [[gnu::always_inline]] static PortableVec zip_high(PortableVec a, PortableVec b) {
+    return {Floats{a.v[4], b.v[4], a.v[5], b.v[5], a.v[6], b.v[6], a.v[7], b.v[7]}};
+  }
 
   /// Sums in one fixed tree: lanes i and i + 4, then i and i + 2, then the last two.
   [[gnu::always_inline]] float sum() const {

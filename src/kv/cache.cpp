@@ -19,10 +19,18 @@ Layer::Layer(const LayerShape& shape, const CacheShape& room, const tensor::Cont
         tensor::make_pool({.pages = shape.group == PageGroup::kAll ? room.pages : room.window_pages,
                            .page_tokens = room.page_tokens,
                            .kv_heads = shape.kv_heads,
-                           .head_dim = shape.head_dim},
+                           .head_dim = shape.head_dim,
+                           .latent_dim = shape.latent_dim},
                           context.pool_dtype(), context.path);
     pool_->group = shape.group;
   }
+  if (shape.choice_dim > 0)
+    choice_pool_ = tensor::make_pool({.pages = room.pages,
+                                      .page_tokens = room.page_tokens,
+                                      .kv_heads = 1,
+                                      .head_dim = shape.choice_dim,
+                                      .latent_dim = shape.choice_dim},
+                                     context.pool_dtype(), context.path);
   if (shape.state_floats > 0)
     states_ = tensor::make_state_pool(room.state_slots, shape.state_floats);
 }
@@ -30,20 +38,23 @@ Layer::Layer(const LayerShape& shape, const CacheShape& room, const tensor::Cont
 void Layer::copy(PageGroup group, std::span<const uint32_t> from, std::span<const uint32_t> to) {
   if (!pool_ || pool_->group != group || from.empty()) return;
   tensor::copy_pages(*pool_, from, to);
+  if (choice_pool_) tensor::copy_pages(*choice_pool_, from, to);
 }
 
 void Layer::forget_pending() {
   if (pool_) pool_->order = fresh_order();
+  if (choice_pool_) choice_pool_->order = fresh_order();
   if (states_) states_->order = fresh_order();
 }
 
 void Layer::add_orders(std::vector<tensor::array>& to) const {
   if (pool_) to.push_back(pool_->order);
+  if (choice_pool_) to.push_back(choice_pool_->order);
   if (states_) to.push_back(states_->order);
 }
 
 uint64_t Layer::bytes() const {
-  return (pool_ ? pool_->keys.nbytes() + pool_->values.nbytes() : 0) +
+  return (pool_ ? pool_->bytes() : 0) + (choice_pool_ ? choice_pool_->bytes() : 0) +
          (states_ ? states_->states.nbytes() : 0);
 }
 

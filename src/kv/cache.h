@@ -15,13 +15,17 @@ struct LayerShape {
   tensor::PageGroup group = tensor::PageGroup::kAll;  // of its pages
   uint32_t kv_heads = 0;                              // 0: no keys and values
   uint32_t head_dim = 0;
+  uint32_t latent_dim =
+      0;  // of values that are parts of keys: see tensor::PoolShape; 0: they are not
+  uint32_t choice_dim = 0;    // of keys by which others are chosen: tensor/key_choice.h; 0: none
   uint32_t state_floats = 0;  // of its recurrent state; 0: none
   /// The layer, counted from this rank's first, whose keys and values it reads; it keeps none.
   std::optional<uint32_t> source = {};
 
   /// Bytes of keys and values of one page.
   uint64_t page_bytes(uint32_t page_tokens, uint32_t element_bytes) const {
-    return uint64_t{2} * page_tokens * kv_heads * head_dim * element_bytes;
+    const uint64_t width = uint64_t{latent_dim == 0 ? 2U : 1U} * kv_heads * head_dim + choice_dim;
+    return page_tokens * width * element_bytes;
   }
   uint64_t slot_bytes() const { return uint64_t{state_floats} * sizeof(float); }
 };
@@ -46,8 +50,18 @@ class Layer {
   tensor::array attend(const tensor::QueryKeyValue& x,
                        const tensor::AttentionShape& shape,
                        const tensor::Step& step,
-                       const tensor::Context& context) {
-    return tensor::attend(*pool_, x, shape, step, context);
+                       const tensor::Context& context,
+                       const tensor::ChosenKeys* chosen = nullptr) {
+    return tensor::attend(*pool_, x, shape, step, context, chosen);
+  }
+
+  /// Stores the keys by which others are chosen and chooses: see tensor::choose_keys(). Requires
+  /// such keys.
+  tensor::ChosenKeys choose(const tensor::KeyChoiceInputs& x,
+                            const tensor::KeyChoiceShape& shape,
+                            const tensor::Step& step,
+                            const tensor::Context& context) {
+    return tensor::choose_keys(*choice_pool_, x, shape, step, context);
   }
 
   /// Requires recurrent state.
@@ -61,6 +75,7 @@ class Layer {
 
  private:
   std::optional<tensor::Pool> pool_;
+  std::optional<tensor::Pool> choice_pool_;
   std::optional<tensor::StatePool> states_;
 };
 

@@ -17,6 +17,8 @@ using tensor::PageGroup;
 constexpr CacheShape kRoom = {.page_tokens = 2, .pages = 6, .window_pages = 3, .state_slots = 5};
 constexpr LayerShape kAllLayer = {.kv_heads = 1, .head_dim = 2};
 constexpr LayerShape kWindowLayer = {.group = PageGroup::kWindow, .kv_heads = 1, .head_dim = 2};
+constexpr LayerShape kLatentLayer = {
+    .kv_heads = 1, .head_dim = 6, .latent_dim = 4, .choice_dim = 3};
 constexpr LayerShape kStateLayer = {.state_floats = 7};
 
 /// Attends with keys of zero, so that what comes out is the mean of all values that tokens see.
@@ -48,6 +50,10 @@ TEST_CASE("layers keep what their shape says, in as many bytes") {
   CHECK(cache.layer(2).states().slots() == 5);
   CHECK(cache.layer(2).states().floats() == 7);
   CHECK(cache.orders().size() == 3);
+  const Cache latent({kLatentLayer}, kRoom, {});
+  CHECK(kLatentLayer.page_bytes(2, 4) == 2 * (6 + 3) * 4);
+  CHECK(latent.bytes() == 6 * kLatentLayer.page_bytes(2, 4));
+  CHECK(latent.orders().size() == 2);
 }
 
 TEST_CASE("a layer that reads another's keys and values keeps none, and sees what that one wrote") {

@@ -161,6 +161,13 @@ std::vector<kv::LayerShape> layer_shapes(const Description& model,
       out.push_back({.source = c.kv_sources[i] - part.layers.begin});
       continue;
     }
+    if (c.latent.rank != 0) {
+      out.push_back({.kv_heads = part.heads.empty() ? 0U : 1U,
+                     .head_dim = c.latent.key(),
+                     .latent_dim = c.latent.rank,
+                     .choice_dim = part.heads.empty() ? 0U : c.latent.choice_dim});
+      continue;
+    }
     const bool has_window = c.sees_window(i);
     const topology::HeadPart heads = topology::heads_of(c.shape(), part, has_window);
     out.push_back({.group = has_window && frees_windows ? tensor::PageGroup::kWindow

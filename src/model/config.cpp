@@ -252,20 +252,16 @@ static uint32_t decode_shared_experts(const Json& json, uint32_t width) {
   return static_cast<uint32_t>(all);
 }
 
-void decode_biased_routing(const Json& json, Config& c) {
-  const std::string method = text(json, "topk_method", "noaux_tc");
-  if (method != "noaux_tc")
-    refuse(ErrorCode::kUnsupported,
-           fmt::format("topk_method {} is not supported; noaux_tc is", method));
+void decode_routed_experts(const Json& json, Config& c) {
   c.experts = count(json, "n_routed_experts");
   c.experts_of_token = count(json, "num_experts_per_tok");
   c.expert_mlp = count(json, "moe_intermediate_size");
   c.shared_mlp = decode_shared_experts(json, c.expert_mlp);
   const double dense = real(json, "first_k_dense_replace", 0);
-  for (uint32_t i = 0; i < c.layers; ++i) c.has_experts.push_back(i >= dense);
-  c.routing = {.score = tensor::ExpertScore::kSigmoid,
-               .renormalizes = c.experts_of_token > 1 && flag(json, "norm_topk_prob", true),
-               .scale = static_cast<float>(above_zero(json, "routed_scaling_factor", 1)),
+  const uint32_t every =
+      find(json, "moe_layer_freq") == nullptr ? 1 : count(json, "moe_layer_freq");
+  for (uint32_t i = 0; i < c.layers; ++i) c.has_experts.push_back(i >= dense && i % every == 0);
+  c.routing = {.scale = static_cast<float>(above_zero(json, "routed_scaling_factor", 1)),
                .groups = find(json, "n_group") == nullptr ? 1 : count(json, "n_group"),
                .top_groups = find(json, "topk_group") == nullptr ? 1 : count(json, "topk_group")};
   check_experts_of_token(c);
@@ -273,6 +269,22 @@ void decode_biased_routing(const Json& json, Config& c) {
       (c.routing.groups > 1 && c.experts / c.routing.groups < 2))
     refuse(ErrorCode::kCorrupt, fmt::format("{} experts do not lie in {} groups of which {} count",
                                             c.experts, c.routing.groups, c.routing.top_groups));
+}
+
+void decode_biased_routing(const Json& json, Config& c) {
+  require_text(json, "topk_method", "noaux_tc");
+  require_text(json, "scoring_func", "sigmoid");
+  decode_routed_experts(json, c);
+  c.routing.score = tensor::ExpertScore::kSigmoid;
+  c.routing.renormalizes = c.experts_of_token > 1 && flag(json, "norm_topk_prob", true);
+}
+
+tensor::QueryScale decode_query_scale(const Json& json) {
+  const Json* rope = find(json, "rope_parameters");
+  if (rope == nullptr || !rope->is_object())
+    refuse(ErrorCode::kCorrupt, "rope_parameters should be an object");
+  return {.beta = static_cast<float>(real(*rope, "llama_4_scaling_beta")),
+          .context = count(*rope, "original_max_position_embeddings")};
 }
 
 Result<Config> decode_llama_config(const Json& json) { return decoded(decode_silu, json); }

@@ -17,6 +17,22 @@
 
 namespace tandem::model {
 
+/// Latent attention: a token keeps one vector, of which each head makes its key and its value, and
+/// one key with its position in it for all heads.
+struct LatentDims {
+  uint32_t rank = 0;          // of that vector; 0: attention is not latent
+  uint32_t query_rank = 0;    // of the vector that queries are made of; 0: they need none
+  uint32_t plain = 0;         // values of a query's or key's head without a position
+  uint32_t rope = 0;          // with one
+  double eps = 1e-6;          // of the norms of both vectors
+  uint32_t choice_heads = 0;  // of the choice of keys; 0: a token attends to all that it sees
+  uint32_t choice_dim = 0;    // of such a head
+  uint32_t choice_top_k = 0;  // keys that are chosen
+
+  /// What is kept of a token.
+  uint32_t key() const { return rope + rank; }
+};
+
 struct Config {
   std::string model_type;
   uint32_t hidden = 0;
@@ -24,8 +40,9 @@ struct Config {
   uint32_t extra_layers = 0;  // after those, for predicting several tokens: not used
   uint32_t heads = 0;
   uint32_t kv_heads = 0;
-  uint32_t head_dim = 0;
+  uint32_t head_dim = 0;                  // of latent attention: of a head's value
   topology::HeadShape window_heads = {};  // of layers that see a window, where theirs are others
+  LatentDims latent = {};
   uint32_t mlp = 0;
   uint32_t experts = 0;  // of a layer that has some
   uint32_t experts_of_token = 0;
@@ -50,6 +67,7 @@ struct Config {
   bool has_tied_head = false;                       // when the config does not say: see describe()
   std::shared_ptr<const tensor::Rope> rope;         // shared: by all layers
   std::shared_ptr<const tensor::Rope> window_rope;  // of layers that see a window; null: as others
+  std::shared_ptr<const tensor::Rope> choice_rope;  // of keys by which others are chosen
   std::vector<bool> has_rope;                       // of each layer; empty: all have it
   std::vector<uint32_t> windows;                    // a layer's window in positions, 0: all of them
   std::vector<bool> is_recurrent = {};  // layers with a state, not keys and values; or none

@@ -55,6 +55,12 @@ std::string text(const Json& json, const char* key, const char* otherwise) {
   return value->get<std::string>();
 }
 
+void require_text(const Json& json, const char* key, const char* only) {
+  const std::string found = text(json, key, only);
+  if (found != only)
+    refuse(ErrorCode::kUnsupported, fmt::format("{} {} is not supported; {} is", key, found, only));
+}
+
 void clear_listed(const Json& json, const char* key, std::vector<bool>& layers) {
   const Json* listed = find(json, key);
   if (listed == nullptr || !listed->is_array())

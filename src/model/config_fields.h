@@ -34,6 +34,8 @@ double above_zero(const Json& json,
                   std::optional<double> otherwise = std::nullopt);
 bool flag(const Json& json, const char* key, bool otherwise);
 std::string text(const Json& json, const char* key, const char* otherwise);
+/// Refuses (kUnsupported) another text than this where there is one.
+void require_text(const Json& json, const char* key, const char* only);
 /// Makes `layers`, one value for each, false where the field lists their indices.
 void clear_listed(const Json& json, const char* key, std::vector<bool>& layers);
 
@@ -50,9 +52,25 @@ Config decode_silu(const Json& json);
 /// have experts by decoder_sparse_step and mlp_only_layers: qwen's.
 Config decode_with_experts(const Json& json);
 
-/// n_routed_experts, n_shared_experts, first_k_dense_replace and the choice by a biased sigmoid in
-/// groups that GLM and DeepSeek share ("noaux_tc").
+/// n_routed_experts, n_shared_experts, which layers have them by first_k_dense_replace and
+/// moe_layer_freq, and the scale and the groups of the choice, as GLM and DeepSeek call them.
+void decode_routed_experts(const Json& json, Config& config);
+
+/// The same, chosen by a biased sigmoid ("noaux_tc").
 void decode_biased_routing(const Json& json, Config& config);
+
+/// The fields of latent attention beside those of decode_silu(): q_lora_rank (where queries have
+/// one), kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim and v_head_dim; heads share one key.
+Config decode_latent(const Json& json);
+
+/// And biased routing: DeepSeek V3's, Kimi K2's.
+Config decode_deepseek_v3(const Json& json);
+
+/// And keys chosen by the lightning indexer: DeepSeek V3.2's, GLM 5's.
+Config decode_deepseek_v32(const Json& json);
+
+/// How queries grow with their position: rope_parameters of Ministral 3 and Mistral 4.
+tensor::QueryScale decode_query_scale(const Json& json);
 
 /// Refuses more experts of a token than there are.
 void check_experts_of_token(const Config& config);

@@ -180,6 +180,124 @@ TEST_CASE("families: glm4_moe's experts come after its dense layers, in groups, 
   }
 }
 
+Json deepseek() {
+  Json json = glm();
+  json.update({{"model_type", "deepseek_v3"},
+               {"kv_lora_rank", 48},
+               {"q_lora_rank", 40},
+               {"qk_nope_head_dim", 24},
+               {"qk_rope_head_dim", 8},
+               {"v_head_dim", 16}});
+  return json;
+}
+
+TEST_CASE("families: deepseek_v3 keeps one vector and one rotated key of a token, on every rank") {
+  const Config c = decode(deepseek());
+  CHECK(c.latent.key() == 56);
+  CHECK(c.head_dim == 16);
+  CHECK(c.rope->inverse_frequencies.size() == 4);
+  CHECK(c.rope->interleaved);
+  CHECK(c.attention_scale == doctest::Approx(1 / std::sqrt(32.0)));
+  const auto parts = topology::place(c.shape(), topology::Split::kTensor, 6);
+  REQUIRE(parts.has_value());
+  for (const topology::Part& part : *parts)
+    for (const kv::LayerShape& layer : layer_shapes({*find_arch(deepseek()), c}, part, true)) {
+      CHECK(layer.kv_heads == (part.heads.empty() ? 0U : 1U));
+      CHECK(layer.head_dim == 56);
+      CHECK(layer.latent_dim == 48);
+      CHECK(layer.page_bytes(32, 2) == uint64_t{32} * 56 * 2 * layer.kv_heads);
+    }
+}
+
+TEST_CASE("families: latent attention scales scores by yarn's magnitude, squared") {
+  Json json = deepseek();
+  json["rope_scaling"] = {{"type", "yarn"},
+                          {"factor", 40},
+                          {"mscale", 1.0},
+                          {"mscale_all_dim", 1.0},
+                          {"original_max_position_embeddings", 4096}};
+  const double magnitude = 0.1 * std::log(40.0) + 1;
+  CHECK(decode(json).attention_scale == doctest::Approx(magnitude * magnitude / std::sqrt(32.0)));
+  CHECK(decode(json).rope->scale == 1);
+  json["rope_scaling"]["mscale_all_dim"] = 0;
+  CHECK(decode(json).attention_scale == doctest::Approx(1 / std::sqrt(32.0)));
+}
+
+TEST_CASE("families: a config of latent attention that cannot be served is refused by name") {
+  for (const char* key : {"kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim",
+                          "v_head_dim", "moe_layer_freq"}) {
+    CAPTURE(key);
+    CHECK(refuses(deepseek(), key, 0));
+    CHECK(refuses(deepseek(), key, "x"));
+  }
+  CHECK(refuses(deepseek(), "kv_lora_rank", 1 << 29));
+  CHECK(refusal([] {
+          Json json = deepseek();
+          json["qk_rope_head_dim"] = 7;
+          return json;
+        }())
+            .find("even") != std::string::npos);
+  CHECK(refuses(deepseek(), "topk_method", "greedy"));
+  CHECK(refuses(deepseek(), "scoring_func", "softmax"));
+  Json json = deepseek();
+  json["q_lora_rank"] = nullptr;
+  CHECK(decode(json).latent.query_rank == 0);
+  json["moe_layer_freq"] = 2;
+  CHECK(decode(json).has_experts == std::vector<bool>{false, false, true, false, true, false});
+}
+
+TEST_CASE("families: relatives of deepseek_v3 choose experts in their own ways") {
+  Json v2 = deepseek();
+  v2.update({{"model_type", "deepseek_v2"}, {"topk_method", "group_limited_greedy"}});
+  const tensor::ExpertRouting best = decode(v2).routing;
+  CHECK(best.score == tensor::ExpertScore::kSoftmax);
+  CHECK(best.groups == 4);
+  CHECK(best.weighs_groups_by_best);
+  CHECK(best.scale == 2.5F);
+  v2.update({{"topk_method", "greedy"}, {"norm_topk_prob", true}});
+  const tensor::ExpertRouting all = decode(v2).routing;
+  CHECK(all.groups == 1);
+  CHECK(all.renormalizes);
+  CHECK(all.scale == 1);
+  CHECK(refuses(v2, "topk_method", "noaux_tc"));
+  CHECK(refuses(v2, "scoring_func", "sigmoid"));
+
+  Json lite = deepseek();
+  lite["model_type"] = "glm4_moe_lite";
+  CHECK(decode(lite).latent.eps == 1e-6);
+  lite["rms_norm_eps"] = 1e-5;
+  CHECK(decode(lite).latent.eps == 1e-5);
+
+  Json mistral = deepseek();
+  mistral["model_type"] = "mistral4";
+  CHECK(refusal(mistral).find("rope_parameters") != std::string::npos);
+  mistral["rope_parameters"] = {
+      {"rope_theta", 1e6}, {"original_max_position_embeddings", 16}, {"llama_4_scaling_beta", 0.5}};
+  CHECK(decode(mistral).routing.score == tensor::ExpertScore::kSoftmax);
+  CHECK(decode(mistral).routing.renormalizes);
+  CHECK(decode(mistral).query_scale.context == 16);
+  mistral["rope_interleave"] = false;
+  CHECK(!decode(mistral).rope->interleaved);
+}
+
+TEST_CASE("families: deepseek_v32 and glm_moe_dsa keep keys by which others are chosen") {
+  for (const char* type : {"deepseek_v32", "glm_moe_dsa"}) {
+    Json json = deepseek();
+    json.update(
+        {{"model_type", type}, {"index_n_heads", 4}, {"index_head_dim", 16}, {"index_topk", 32}});
+    const Config c = decode(json);
+    CHECK(c.choice_rope->interleaved == (type == std::string("glm_moe_dsa")));
+    topology::Part part;
+    part.layers = part.heads = {0, 1};
+    CHECK(layer_shapes({*find_arch(json), c}, part, true)[0].page_bytes(32, 2) ==
+          uint64_t{32} * (56 + 16) * 2);
+    for (const char* key : {"index_n_heads", "index_head_dim", "index_topk"})
+      for (const int value : {0, 1 << 29}) CHECK(refuses(json, key, value));
+    CHECK(refuses(json, "index_head_dim", 7));
+    CHECK(refuses(json, "q_lora_rank", nullptr));
+  }
+}
+
 TEST_CASE("families: layers for predicting several tokens are counted, and are not layers") {
   Json json = glm();
   json["num_nextn_predict_layers"] = 1;

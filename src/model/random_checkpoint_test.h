@@ -27,6 +27,8 @@ struct RandomOptions {
   uint32_t taps = 3;           // of hybrids' convolutions
   uint32_t delta_heads = 2;    // of qwen3_5: key heads, half as many as value heads
   bool has_hf_layout = false;  // of lfm2's convolutions
+  uint32_t latent = 32;        // of deepseek_v3: rank of keys and values, and of queries
+  bool has_kv_b = false;       // of deepseek_v3: kv_b_proj in place of embed_q and unembed_out
   uint32_t vocab = 101;
   bool has_tied_head = true;
   bool has_biases = false;
@@ -61,6 +63,7 @@ class RandomCheckpoint final : public format::Checkpoint {
     }
     if (is_lfm2()) set_lfm2();
     if (is_delta()) set_delta();
+    if (is_latent()) set_latent();
     if (has_experts()) {
       config_[is_oss() ? "num_local_experts" : "num_experts"] = o.experts;
       config_["num_experts_per_tok"] = o.experts_of_token;
@@ -165,6 +168,11 @@ class RandomCheckpoint final : public format::Checkpoint {
       const bool qkv_bias = o.has_biases || o.model_type == "qwen2" || is_oss();
       put_floats(p + "input_layernorm.weight", {o.hidden}, 0.1F, 1);
       put_floats(p + "post_attention_layernorm.weight", {o.hidden}, 0.1F, 1);
+      if (is_latent()) {
+        put_latent_attention(p + "self_attn.");
+        put_latent_mlp(p + "mlp.", i);
+        continue;
+      }
       if (is_delta() && !attends(i)) {
         put_linear_attention(p + "linear_attn.");
         put_mlp(p + "mlp.", i);
@@ -183,6 +191,7 @@ class RandomCheckpoint final : public format::Checkpoint {
   }
 
   bool is_oss() const { return options_.model_type == "gpt_oss"; }
+  bool is_latent() const { return options_.model_type == "deepseek_v3"; }
   bool is_lfm2() const { return options_.model_type == "lfm2"; }
 
   bool is_delta() const { return options_.model_type == "qwen3_5"; }
@@ -240,6 +249,62 @@ class RandomCheckpoint final : public format::Checkpoint {
       put_matrix(p + "feed_forward.w3", o.mlp, o.hidden, 1, false);
       put_matrix(p + "feed_forward.w2", o.hidden, o.mlp, 1, false);
       attends(i) ? put_lfm2_attention(p + "self_attn.") : put_short_conv(p + "conv.");
+    }
+  }
+
+  static constexpr uint32_t kLatentPlain = 32, kLatentRope = 16;  // of a head
+
+  /// The first layer is dense; a head's value is as wide as head_dim.
+  void set_latent() {
+    config_.erase("head_dim");
+    config_.update({{"kv_lora_rank", options_.latent},
+                    {"q_lora_rank", options_.latent},
+                    {"qk_nope_head_dim", kLatentPlain},
+                    {"qk_rope_head_dim", kLatentRope},
+                    {"v_head_dim", options_.head_dim},
+                    {"n_routed_experts", options_.experts},
+                    {"n_shared_experts", 1},
+                    {"num_experts_per_tok", options_.experts_of_token},
+                    {"moe_intermediate_size", options_.expert_mlp},
+                    {"first_k_dense_replace", 1}});
+  }
+
+  void put_latent_attention(const std::string& p) {
+    const RandomOptions& o = options_;
+    put_matrix(p + "q_a_proj", o.latent, o.hidden, 1, false);
+    put_floats(p + "q_a_layernorm.weight", {o.latent}, 0.1F, 1);
+    put_matrix(p + "q_b_proj", o.heads * (kLatentPlain + kLatentRope), o.latent, 1.5F, false);
+    put_matrix(p + "kv_a_proj_with_mqa", o.latent + kLatentRope, o.hidden, 1, false);
+    put_floats(p + "kv_a_layernorm.weight", {o.latent}, 0.1F, 1);
+    put_matrix(p + "o_proj", o.hidden, o.heads * o.head_dim, 1, false);
+    if (o.has_kv_b)
+      return put_matrix(p + "kv_b_proj", o.heads * (kLatentPlain + o.head_dim), o.latent, 1, false);
+    put_matrix(p + "embed_q", o.heads * o.latent, kLatentPlain, 1, false);
+    stack(p + "embed_q", o.heads, o.latent);
+    put_matrix(p + "unembed_out", o.heads * o.head_dim, o.latent, 1, false);
+    stack(p + "unembed_out", o.heads, o.head_dim);
+  }
+
+  void put_latent_mlp(const std::string& p, uint32_t layer) {
+    const RandomOptions& o = options_;
+    const std::string shared = layer == 0 ? p : p + "shared_experts.";
+    const uint32_t width = layer == 0 ? o.mlp : o.expert_mlp;
+    put_matrix(shared + "gate_proj", width, o.hidden, 1, false);
+    put_matrix(shared + "up_proj", width, o.hidden, 1, false);
+    put_matrix(shared + "down_proj", o.hidden, width, 1, false);
+    if (layer == 0) return;
+    put_floats(p + "gate.weight", {o.experts, o.hidden}, 0.2F, 0);
+    put_floats(p + "gate.e_score_correction_bias", {o.experts}, 0.1F, 0);
+    put_experts(p, "gate_proj", o.expert_mlp, o.hidden);
+    put_experts(p, "up_proj", o.expert_mlp, o.hidden);
+    put_experts(p, "down_proj", o.hidden, o.expert_mlp);
+  }
+
+  /// Makes a matrix of so many times `rows` rows an array of three axes.
+  void stack(const std::string& module, uint32_t count, uint32_t rows) {
+    for (const char* leaf : {"weight", "scales", "biases"}) {
+      const auto found = tensors_.find(fmt::format("{}.{}", module, leaf));
+      if (found != tensors_.end()) found->second.shape = {count, rows, found->second.shape[1]};
     }
   }
 

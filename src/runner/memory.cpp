@@ -44,6 +44,8 @@ double share_of(std::string_view name, const model::Config& c, const Part& part)
   if (is_in(".gate_up_proj.")) return fraction(part.mlp, c.mlp);
   if (is_in(".conv.in_proj.") || is_in(".conv.out_proj.") || is_in(".conv.conv."))
     return fraction(part.channels, c.hidden);
+  if (is_in(".q_b_proj.") || is_in(".kv_b_proj.") || is_in(".embed_q.") || is_in(".unembed_out."))
+    return fraction(part.heads, c.heads);
   if (is_in(".q_proj.") || is_in(".o_proj.") || is_in(".self_attn.out_proj."))
     return fraction(own.heads, own.whole.heads);
   if (is_in(".k_proj.") || is_in(".v_proj.")) return fraction(own.kv_heads, own.whole.kv_heads);
@@ -100,6 +102,16 @@ uint64_t state_columns(const model::Config& c, const Part& part) {
   return channels * (2 * c.delta.qkv() + 3 * values) / values;
 }
 
+/// Of a token in latent attention: heads' queries before and after they are latent, what they find,
+/// their values, and the latent vector before and after its norm.
+uint64_t latent_columns(const model::Config& c, const Part& part) {
+  const uint64_t head =
+      c.latent.plain + c.latent.rope + c.latent.key() + c.latent.rank + uint64_t{c.head_dim};
+  return head * part.heads.size() + 2 * uint64_t{c.head_dim} * part.kv_heads.size() +
+         c.latent.query_rank + 2 * uint64_t{c.latent.key()} +
+         uint64_t{c.latent.choice_heads} * (c.latent.choice_dim + 1) + c.latent.choice_top_k;
+}
+
 /// Matrices that live at once in a layer, and one row of logits for each row of the largest step.
 uint64_t workspace_of(const model::Config& c, const Part& part, const MemoryAssumptions& a) {
   uint64_t attention = 0;  // a query, perhaps its gate, and what they read
@@ -108,6 +120,7 @@ uint64_t workspace_of(const model::Config& c, const Part& part, const MemoryAssu
     attention = std::max(
         attention, uint64_t{own.whole.head_dim} * (3 * own.heads.size() + 2 * own.kv_heads.size()));
   }
+  if (c.latent.rank != 0) attention = latent_columns(c, part);
   const uint64_t mlp = uint64_t{c.wide_mlps_from == 0 ? 3U : 6U} * part.mlp.size();
   const uint64_t told = uint64_t{3} * c.layer_inputs * part.layers.size();
   // A token's rows of an expert's gate, up and down, and of what it takes in, sorted by expert.

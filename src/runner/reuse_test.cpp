@@ -109,5 +109,9 @@ TEST_CASE("reuse: a model that sees windows answers as a cold one, though pages 
   check_turns(windowed_model(), 2 * kReusePage);
 }
 
+TEST_CASE("reuse: latent attention's turns are what a cold one answers") {
+  check_turns({.model_type = "deepseek_v3", .layers = 3, .bits = 4}, 2 * kReusePage);
+}
+
 }  // namespace
 }  // namespace tandem::runner

@@ -168,6 +168,22 @@ TEST_CASE("split: key heads of linear attention go to ranks, of which some get n
   check_equals_one_rank({.model = o, .split = topology::Split::kPipeline, .ranks = 3});
 }
 
+TEST_CASE("latent attention over several ranks, some of them without heads, equals one rank") {
+  const auto model = [](int bits, bool has_kv_b) {
+    return model::RandomOptions{
+        .model_type = "deepseek_v3", .layers = 3, .heads = 6, .has_kv_b = has_kv_b, .bits = bits};
+  };
+  for (const bool has_kv_b : {false, true})
+    for (const int bits : {0, 4})
+      for (uint32_t ranks = 2; ranks <= 4; ++ranks)
+        for (const auto split : {topology::Split::kTensor, topology::Split::kPipeline})
+          if (split == topology::Split::kTensor || ranks <= 3)
+            check_equals_one_rank({.model = model(bits, has_kv_b), .split = split, .ranks = ranks});
+  check_equals_one_rank({.model = model(4, false), .ranks = 3, .shares = {5, 0, 1}});
+  check_equals_one_rank({.model = model(0, true), .ranks = 8});
+}
+
+/// Weights that each rank loads, beside what was estimated from the header.
 void check_estimate(const RandomOptions& o) {
   CAPTURE(o.model_type);
   const auto plans = mixed_plans(o.vocab, 4, has_states(o));
@@ -185,8 +201,7 @@ void check_estimate(const RandomOptions& o) {
   }
 }
 
-TEST_CASE(
-    "what is estimated for a rank with experts, or linear attention, is about what it loads") {
+TEST_CASE("what is estimated for a rank is about what it loads, whatever its layers are") {
   RandomOptions o{.model_type = "qwen3_moe",
                   .layers = 3,
                   .hidden = 128,
@@ -205,6 +220,15 @@ TEST_CASE(
                   .delta_heads = 4,
                   .has_tied_head = false,
                   .bits = 4});
+  RandomOptions latent{.model_type = "deepseek_v3",
+                       .layers = 3,
+                       .hidden = 128,
+                       .heads = 8,
+                       .expert_mlp = 96,
+                       .latent = 64,
+                       .has_tied_head = false,
+                       .bits = 4};
+  check_estimate(latent);
 }
 
 TEST_CASE("a pipeline gives the same logits whatever the length of its steps") {

@@ -8,10 +8,12 @@ array attend(Pool& pool,
              const QueryKeyValue& x,
              const AttentionShape& shape,
              const Step& step,
-             const Context& context) {
+             const Context& context,
+             const ChosenKeys* chosen) {
   if (x.q.shape(1) != static_cast<int>(shape.heads * shape.head_dim) ||
       (!shape.only_reads &&
-       x.k.shape(1) != static_cast<int>(pool.shape.kv_heads * pool.shape.head_dim)))
+       x.k.shape(1) != static_cast<int>(pool.shape.kv_heads * pool.shape.head_dim)) ||
+      shape.latent_dim != pool.shape.latent_dim)
     throw std::invalid_argument(fmt::format(
         "[attend] {} query and {} key columns do not fit {} heads of {} over {} KV heads",
         x.q.shape(1), x.k.shape(1), shape.heads, shape.head_dim, pool.shape.kv_heads));
@@ -20,8 +22,8 @@ array attend(Pool& pool,
                                             shape.sinks.size(), shape.heads, shape.softcap));
   if (step.spans(pool.group).size() != step.rows().size())
     throw std::invalid_argument("[attend] rows list no pages of layers that see a window");
-  return context.is_fast() ? attend_fast(pool, x, shape, step, context)
-                           : attend_plain(pool, x, shape, step);
+  return context.is_fast() ? attend_fast(pool, x, shape, step, context, chosen)
+                           : attend_plain(pool, x, shape, step, chosen);
 }
 
 }  // namespace tandem::tensor

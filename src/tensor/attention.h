@@ -4,7 +4,7 @@
 #include <cmath>
 #include <memory>
 
-#include "tensor/pool.h"
+#include "tensor/key_choice.h"
 
 namespace tandem::tensor {
 
@@ -25,6 +25,7 @@ struct AttentionShape {
   uint32_t heads = 0;
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;
+  uint32_t latent_dim = 0;           // as the pool's: see PoolShape
   std::vector<uint32_t> kv_of_head;  // [heads]: any map, so that cuts inside a group work
   float scale = 1;                   // of q k
   uint32_t window = 0;               // positions a token sees, itself included; 0: all
@@ -39,18 +40,20 @@ struct AttentionShape {
 struct QueryKeyValue {
   array q;  // [tokens, heads * head_dim]
   array k;  // [tokens, kv_heads * head_dim]; not looked at by layers that only read, nor is v
-  array v;  // as k
+  array v;  // as k; not looked at where the pool is latent
 };
 
 /// Rotates q and k, stores k and v in the pool and attends to everything that each token may see.
 /// A layer that only reads rotates q alone and attends to what its pool's layer has stored before.
 ///
-/// Result    as q
+/// Result    as q; [tokens, heads * latent_dim] where the pool is latent
+/// Chosen    keys that tokens take where they see more than its top_k, of a latent pool; null: all
 /// Requires  the pool's order to be threaded through every use of it; the step to outlive the graph
 array attend(Pool& pool,
              const QueryKeyValue& x,
              const AttentionShape& shape,
              const Step& step,
-             const Context& context);
+             const Context& context,
+             const ChosenKeys* chosen = nullptr);
 
 }  // namespace tandem::tensor

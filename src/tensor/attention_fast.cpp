@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/attention.h"
 #include "kernels/kv_write.h"
 #include "kernels/rope.h"
@@ -26,6 +28,8 @@ struct BoundAttention {
   std::byte* k_pool;
   std::byte* v_pool;
   float* out;
+  const uint32_t* chosen;  // [tokens, top_k], or null
+  uint32_t top_k;
 
   void operator()() const {
     const kernels::RopeArgs rope = rotation();
@@ -38,14 +42,9 @@ struct BoundAttention {
  private:
   kernels::RopeArgs rotation() const {
     if (!shape.rope) return {};
-    const RopeTable& table = step.rope_table(*shape.rope);
-    return {.tokens = step.tokens(),
-            .head_dim = shape.head_dim,
-            .pairs = shape.rope->inverse_frequencies.size(),
-            .interleaved = shape.rope->interleaved,
-            .cosine = table.cosine.data(),
-            .sine = table.sine.data(),
-            .scale = shape.rope->scale};
+    kernels::RopeArgs rope = rope_args(*shape.rope, step);
+    rope.head_dim = shape.head_dim;
+    return rope;
   }
 
   void rotate_queries(kernels::RopeArgs rope) const {
@@ -58,6 +57,7 @@ struct BoundAttention {
   void scale_queries() const {
     for (size_t t = 0; t < step.tokens(); ++t) {
       const float factor = shape.query_scale.at(step.positions()[t]);
+      if (factor == 1) continue;
       float* row = q + t * q_stride;
       for (size_t i = 0; i < size_t{shape.heads} * shape.head_dim; ++i) row[i] *= factor;
     }
@@ -79,7 +79,31 @@ struct BoundAttention {
                                  .rope = rope});
   }
 
+  /// A row whose tokens choose becomes the part of it that does not, and a row for each that does.
+  std::vector<kernels::AttentionRow> chosen_rows() const {
+    std::vector<kernels::AttentionRow> rows;
+    for (kernels::AttentionRow row : step.spans(group)) {
+      const size_t all = row.start < top_k ? std::min<size_t>(row.count, top_k - row.start) : 0;
+      for (size_t t = all; t < row.count; ++t) {
+        kernels::AttentionRow one = row;
+        one.first_token = row.first_token + t;
+        one.count = 1;
+        one.start = top_k - 1;
+        one.chosen = chosen + one.first_token * top_k;
+        rows.push_back(one);
+      }
+      row.count = all;
+      if (all > 0) rows.push_back(row);
+    }
+    return rows;
+  }
+
   void attend() const {
+    if (chosen == nullptr) return attend_to(step.spans(group));
+    attend_to(chosen_rows());
+  }
+
+  void attend_to(std::span<const kernels::AttentionRow> rows) const {
     kernels::attention(*workers, {.q = q,
                                   .out = out,
                                   .q_stride = q_stride,
@@ -90,8 +114,9 @@ struct BoundAttention {
                                   .heads = shape.heads,
                                   .kv_heads = shape.kv_heads,
                                   .head_dim = shape.head_dim,
+                                  .value_dim = shape.latent_dim,
                                   .kv_head_of = shape.kv_of_head.data(),
-                                  .rows = step.spans(group),
+                                  .rows = rows,
                                   .scale = shape.scale,
                                   .window = shape.window,
                                   .sinks = shape.sinks.empty() ? nullptr : shape.sinks.data(),
@@ -101,14 +126,26 @@ struct BoundAttention {
 
 }  // namespace
 
+kernels::RopeArgs rope_args(const Rope& rope, const Step& step) {
+  const RopeTable& table = step.rope_table(rope);
+  return {.tokens = step.tokens(),
+          .pairs = rope.inverse_frequencies.size(),
+          .interleaved = rope.interleaved,
+          .cosine = table.cosine.data(),
+          .sine = table.sine.data(),
+          .scale = rope.scale};
+}
+
 array attend_fast(Pool& pool,
                   const QueryKeyValue& x,
                   const AttentionShape& shape,
                   const Step& step,
-                  const Context& context) {
+                  const Context& context,
+                  const ChosenKeys* chosen) {
   const auto bind = [&shape, &step, workers = context.workers, page_tokens = pool.shape.page_tokens,
-                     group = pool.group](const std::vector<array>& in,
-                                         std::vector<array>& out) -> CpuCall {
+                     group = pool.group, is_latent = pool.is_latent(),
+                     top_k = chosen == nullptr ? 0 : chosen->top_k](
+                        const std::vector<array>& in, std::vector<array>& out) -> CpuCall {
     allocate(out[0]);
     pass_order(out[1], in[5]);
     const bool is_half = in[3].dtype() == mx::float16;
@@ -121,17 +158,23 @@ array attend_fast(Pool& pool,
         .kv_type = is_half ? kernels::ScalarType::kF16 : kernels::ScalarType::kF32,
         .q = floats_of(in[0]),
         .k = floats_of(in[1]),
-        .v = floats_of(in[2]),
+        .v = is_latent ? nullptr : floats_of(in[2]),
         .q_stride = row_stride(in[0]),
         .k_stride = row_stride(in[1]),
         .v_stride = row_stride(in[2]),
         .k_pool = content_of(in[3]),
-        .v_pool = content_of(in[4]),
-        .out = out[0].data<float>()};
+        .v_pool = is_latent ? nullptr : content_of(in[4]),
+        .out = out[0].data<float>(),
+        .chosen = top_k == 0 ? nullptr : in[6].data<uint32_t>(),
+        .top_k = top_k};
   };
+  const auto width =
+      static_cast<int>(shape.heads * (pool.is_latent() ? shape.latent_dim : shape.head_dim));
   auto op = std::make_shared<CpuOp>(mx::default_stream(mx::Device::cpu), "PagedAttention", bind);
-  const auto out = array::make_arrays({x.q.shape(), {1}}, {mx::float32, mx::uint32}, op,
-                                      {x.q, x.k, x.v, pool.keys, pool.values, pool.order});
+  std::vector<array> inputs = {x.q, x.k, x.v, pool.keys, pool.values, pool.order};
+  if (chosen != nullptr) inputs.push_back(*chosen->positions);
+  const auto out =
+      array::make_arrays({{x.q.shape(0), width}, {1}}, {mx::float32, mx::uint32}, op, inputs);
   pool.order = out[1];
   return out[0];
 }

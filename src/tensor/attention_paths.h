@@ -1,6 +1,7 @@
 // The two paths of attend(), each with its contract.
 #pragma once
 
+#include "kernels/rope.h"
 #include "tensor/attention.h"
 
 namespace tandem::tensor {
@@ -9,7 +10,11 @@ namespace tandem::tensor {
 array attend_plain(Pool& pool,
                    const QueryKeyValue& x,
                    const AttentionShape& shape,
-                   const Step& step);
+                   const Step& step,
+                   const ChosenKeys* chosen);
+
+/// x [tokens, heads, head_dim], rotated in float32.
+array rotate(const array& x, const Rope& rope, const Step& step);
 
 /// In our CPU kernels, all rows at once, in one node. Rotates q and k in place: their buffers
 /// belong to the projections whose only reader this is.
@@ -17,6 +22,10 @@ array attend_fast(Pool& pool,
                   const QueryKeyValue& x,
                   const AttentionShape& shape,
                   const Step& step,
-                  const Context& context);
+                  const Context& context,
+                  const ChosenKeys* chosen);
+
+/// A rope of a step's tokens; the matrix is unset.
+kernels::RopeArgs rope_args(const Rope& rope, const Step& step);
 
 }  // namespace tandem::tensor

@@ -7,28 +7,6 @@
 namespace tandem::tensor {
 namespace {
 
-/// x [tokens, heads, head_dim], rotated in float32.
-array rotate(const array& x, const Rope& rope, const Step& step) {
-  const auto& [cosine, sine] = step.rope_arrays(rope);
-  const int pairs = cosine.shape(2);
-  const int tokens = x.shape(0), heads = x.shape(1), dim = x.shape(2);
-  const array all = mx::astype(x, mx::float32);
-  const array head = mx::slice(all, {0, 0, 0}, {tokens, heads, 2 * pairs});
-  // [tokens, heads, pairs, 2] or [tokens, heads, 2, pairs], by how pairs lie.
-  const int axis = rope.interleaved ? 3 : 2;
-  const mx::Shape split =
-      rope.interleaved ? mx::Shape{tokens, heads, pairs, 2} : mx::Shape{tokens, heads, 2, pairs};
-  const array both = mx::reshape(head, split);
-  const array a = mx::take(both, 0, axis);
-  const array b = mx::take(both, 1, axis);
-  const array rotated_a = mx::subtract(mx::multiply(a, cosine), mx::multiply(b, sine));
-  const array rotated_b = mx::add(mx::multiply(b, cosine), mx::multiply(a, sine));
-  const array rotated = mx::reshape(mx::stack({rotated_a, rotated_b}, axis), head.shape());
-  if (2 * pairs == dim) return mx::astype(rotated, x.dtype());
-  const array rest = mx::slice(all, {0, 0, 2 * pairs}, {tokens, heads, dim});
-  return mx::astype(mx::concatenate({rotated, rest}, 2), x.dtype());
-}
-
 /// x [tokens, heads, head_dim]
 array scale_queries(const array& x, const QueryScale& scale, const Step& step) {
   std::vector<float> factors;
@@ -76,6 +54,13 @@ array gather_row(const array& content, const array& pages, Span span, const Atte
   return mx::expand_dims(mx::transpose(out, {1, 0, 2}), 0);
 }
 
+/// x [1, heads, keys, dim] → [1, heads, keys, count]
+array last_dimensions(const array& x, uint32_t count) {
+  mx::Shape begin(4, 0);
+  begin[3] = x.shape(3) - static_cast<int>(count);
+  return mx::slice(x, begin, x.shape());
+}
+
 /// Which of these positions each of the row's tokens sees: [tokens, size].
 array window_mask(const StepRow& row, Span span, uint32_t window) {
   std::vector<uint8_t> mask;
@@ -109,11 +94,13 @@ array attend_row(const Pool& pool,
                  const array& pages,
                  const array& q,
                  const StepRow& row,
-                 const AttentionShape& shape) {
+                 const AttentionShape& shape,
+                 const std::optional<array>& chosen) {
   const Span span = seen_by(row, shape.window);
   const Span listed = span - first_of(row, pool.group);
   const array k = gather_row(pool.keys, pages, listed, shape);
-  const array v = gather_row(pool.values, pages, listed, shape);
+  const array v = pool.is_latent() ? last_dimensions(k, pool.shape.latent_dim)
+                                   : gather_row(pool.values, pages, listed, shape);
   const array queries = mx::expand_dims(mx::transpose(q, {1, 0, 2}), 0);
   const bool is_single = row.tokens.size() == 1;
   if (shape.softcap > 0) {
@@ -126,10 +113,11 @@ array attend_row(const Pool& pool,
   const std::string mode = is_single ? "" : is_cut ? "array" : "causal";
   std::optional<array> mask;
   if (!is_single && is_cut) mask = window_mask(row, span, shape.window);
+  if (chosen) mask = chosen;
   std::optional<array> sinks;
   if (!shape.sinks.empty()) sinks = mx::astype(from_host(shape.sinks), queries.dtype());
-  const array out = mx::fast::scaled_dot_product_attention(
-      queries, k, v, shape.scale, mode == "array" ? "" : mode, mask, sinks);
+  const array out = mx::fast::scaled_dot_product_attention(queries, k, v, shape.scale,
+                                                           mask ? "" : mode, mask, sinks);
   return mx::reshape(mx::transpose(mx::squeeze(out, 0), {1, 0, 2}), {q.shape(0), -1});
 }
 
@@ -140,10 +128,32 @@ array after(const array& read) {
 
 }  // namespace
 
+array rotate(const array& x, const Rope& rope, const Step& step) {
+  const auto& [cosine, sine] = step.rope_arrays(rope);
+  const int pairs = cosine.shape(2);
+  const int tokens = x.shape(0), heads = x.shape(1), dim = x.shape(2);
+  const array all = mx::astype(x, mx::float32);
+  const array head = mx::slice(all, {0, 0, 0}, {tokens, heads, 2 * pairs});
+  // [tokens, heads, pairs, 2] or [tokens, heads, 2, pairs], by how pairs lie.
+  const int axis = rope.interleaved ? 3 : 2;
+  const mx::Shape split =
+      rope.interleaved ? mx::Shape{tokens, heads, pairs, 2} : mx::Shape{tokens, heads, 2, pairs};
+  const array both = mx::reshape(head, split);
+  const array a = mx::take(both, 0, axis);
+  const array b = mx::take(both, 1, axis);
+  const array rotated_a = mx::subtract(mx::multiply(a, cosine), mx::multiply(b, sine));
+  const array rotated_b = mx::add(mx::multiply(b, cosine), mx::multiply(a, sine));
+  const array rotated = mx::reshape(mx::stack({rotated_a, rotated_b}, axis), head.shape());
+  if (2 * pairs == dim) return mx::astype(rotated, x.dtype());
+  const array rest = mx::slice(all, {0, 0, 2 * pairs}, {tokens, heads, dim});
+  return mx::astype(mx::concatenate({rotated, rest}, 2), x.dtype());
+}
+
 array attend_plain(Pool& pool,
                    const QueryKeyValue& x,
                    const AttentionShape& shape,
-                   const Step& step) {
+                   const Step& step,
+                   const ChosenKeys* chosen) {
   const int tokens = x.q.shape(0), dim = static_cast<int>(shape.head_dim);
   array queries = mx::reshape(x.q, {tokens, -1, dim});
   if (shape.rope) queries = rotate(queries, *shape.rope, step);
@@ -159,11 +169,14 @@ array attend_plain(Pool& pool,
   queries = mx::astype(queries, pool.keys.dtype());
   std::vector<array> parts;
   int at = 0, page = 0;
+  size_t r = 0;
   for (const StepRow& row : step.rows()) {
     const int end = at + static_cast<int>(row.tokens.size());
     const int last_page = page + static_cast<int>(pages_of(row, pool.group).size());
     const array part = mx::slice(queries, {at, 0, 0}, {end, queries.shape(1), dim});
-    parts.push_back(attend_row(pool, mx::slice(pages, {page}, {last_page}), part, row, shape));
+    const std::optional<array> mask = chosen == nullptr ? std::nullopt : chosen->masks[r++];
+    parts.push_back(
+        attend_row(pool, mx::slice(pages, {page}, {last_page}), part, row, shape, mask));
     at = end;
     page = last_page;
   }

@@ -89,7 +89,8 @@ array drop_groups(const array& values, const kernels::ExpertRouting& routing) {
   const int tokens = values.shape(0), groups = static_cast<int>(routing.groups);
   const int dropped = groups - static_cast<int>(routing.top_groups);
   const array grouped = mx::reshape(values, {tokens, groups, -1});
-  const array of_group = mx::sum(mx::topk(grouped, 2, -1), -1, true);  // [tokens, groups, 1]
+  const int best = routing.weighs_groups_by_best ? 1 : 2;
+  const array of_group = mx::sum(mx::topk(grouped, best, -1), -1, true);  // [tokens, groups, 1]
   const array worst =
       mx::slice(mx::argpartition(of_group, dropped - 1, 1), {0, 0, 0}, {tokens, dropped, 1});
   const array everywhere = mx::broadcast_to(worst, {tokens, dropped, grouped.shape(2)});

@@ -1,6 +1,4 @@
 // The CPU fast path of Experts.
-#include <functional>
-
 #include "kernels/activation.h"
 #include "kernels/expert_choice.h"
 #include "kernels/grouped_matmul.h"
@@ -14,35 +12,6 @@ using topology::Range;
 namespace {
 
 using Mapped = std::vector<MappedMatrix>;  // of one expert
-
-/// One expert of a layer, mapped only now. Any thread.
-Result<kernels::PackedMatrix> pack_one(const std::function<Mapped(uint32_t)>& map,
-                                       uint32_t expert,
-                                       kernels::Slice rows,
-                                       kernels::Slice columns) {
-  try {
-    return pack_here(map(expert), rows, columns);
-  } catch (const LoadFailure& failure) {
-    return failure.error();
-  }
-}
-
-/// One matrix for each expert, by all workers, counted as bytes of `where`. Of a checkpoint that is
-/// converted as it is mapped, no more experts are held at once than there are workers.
-std::vector<kernels::PackedMatrix> pack_all(const Weights& where,
-                                            uint32_t experts,
-                                            const std::function<Mapped(uint32_t)>& map,
-                                            kernels::Slice rows,
-                                            kernels::Slice columns) {
-  std::vector<std::optional<Result<kernels::PackedMatrix>>> packed(experts);
-  where.context().workers->parallel_for(experts, [&](size_t begin, size_t end) {
-    for (size_t e = begin; e < end; ++e)
-      packed[e] = pack_one(map, static_cast<uint32_t>(e), rows, columns);
-  });
-  std::vector<kernels::PackedMatrix> out;
-  for (auto& each : packed) out.push_back(packed_or_throw(where, *std::move(each)));
-  return out;
-}
 
 /// Of each expert those of gate, then those of up.
 std::vector<float> interleaved(const std::vector<float>& gate,

@@ -47,6 +47,25 @@ std::vector<array> split_columns(const Context& context, const array& x, uint32_
       });
 }
 
+array join_columns(const Context& context, const array& a, const array& b) {
+  if (!context.is_fast()) return mx::concatenate({a, b}, 1);
+  const mx::Shape shape = {a.shape(0), a.shape(1) + b.shape(1)};
+  return cpu_op(
+      "JoinColumns", shape, mx::float32, {a, b}, [](const auto& in, auto& out) -> CpuCall {
+        allocate(out[0]);
+        return [a = in[0].template data<float>(), a_stride = row_stride(in[0]),
+                a_width = static_cast<size_t>(in[0].shape(1)), b = in[1].template data<float>(),
+                b_stride = row_stride(in[1]), b_width = static_cast<size_t>(in[1].shape(1)),
+                to = out[0].template data<float>(), rows = static_cast<size_t>(in[0].shape(0))] {
+          for (size_t r = 0; r < rows; ++r) {
+            float* row = to + r * (a_width + b_width);
+            std::copy_n(a + r * a_stride, a_width, row);
+            std::copy_n(b + r * b_stride, b_width, row + a_width);
+          }
+        };
+      });
+}
+
 array zeros_after(const Context& context, const array& x, uint32_t width) {
   const mx::Shape shape = {x.shape(0), static_cast<int>(width)};
   if (!context.is_fast())

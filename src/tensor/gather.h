@@ -1,4 +1,4 @@
-// Rows of an activation, and zeros in its place.
+// Rows of an activation, columns side by side, and zeros in its place.
 #pragma once
 
 #include "tensor/step.h"
@@ -14,6 +14,9 @@ array take_outputs(const Context& context, const array& x, const Step& step);
 
 /// x [tokens, n * width] cut by columns: n times [tokens, width].
 std::vector<array> split_columns(const Context& context, const array& x, uint32_t width);
+
+/// a and b, [tokens, any] each, side by side.
+array join_columns(const Context& context, const array& a, const array& b);
 
 /// Zeros [rows of x, width] that wait for x: a rank without a part adds them where others add
 /// theirs, and must reach its exchanges in the same order as they.

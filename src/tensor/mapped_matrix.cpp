@@ -220,6 +220,36 @@ kernels::PackedMatrix packed_or_throw(const Weights& module, Result<kernels::Pac
   return std::move(packed).value();
 }
 
+namespace {
+
+Result<kernels::PackedMatrix> pack_one(const MatricesOf& map,
+                                       uint32_t index,
+                                       kernels::Slice rows,
+                                       kernels::Slice columns) {
+  try {
+    return pack_here(map(index), rows, columns);
+  } catch (const LoadFailure& failure) {
+    return failure.error();
+  }
+}
+
+}  // namespace
+
+std::vector<kernels::PackedMatrix> pack_all(const Weights& module,
+                                            uint32_t count,
+                                            const MatricesOf& map,
+                                            kernels::Slice rows,
+                                            kernels::Slice columns) {
+  std::vector<std::optional<Result<kernels::PackedMatrix>>> packed(count);
+  module.context().workers->parallel_for(count, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i)
+      packed[i] = pack_one(map, static_cast<uint32_t>(i), rows, columns);
+  });
+  std::vector<kernels::PackedMatrix> out;
+  for (auto& one : packed) out.push_back(packed_or_throw(module, *std::move(one)));
+  return out;
+}
+
 array own_array(const void* data, const mx::Shape& shape, mx::Dtype dtype) {
   const array host = from_host(data, shape, dtype);
   if (mx::default_device() == mx::Device::cpu) return host;

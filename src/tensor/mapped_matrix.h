@@ -1,6 +1,7 @@
 // A matrix of a checkpoint while its tensors are mapped, on its way into the layout of a path.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 
@@ -52,6 +53,18 @@ Result<kernels::PackedMatrix> pack(std::span<const MappedMatrix> matrices,
 
 /// What pack() gave, counted as bytes of `module`. Throws LoadFailure.
 kernels::PackedMatrix packed_or_throw(const Weights& module, Result<kernels::PackedMatrix> packed);
+
+/// The matrices that become packed matrix `index` of several, mapped when asked for. Any thread;
+/// may throw LoadFailure.
+using MatricesOf = std::function<std::vector<MappedMatrix>(uint32_t index)>;
+
+/// `count` of them by all workers, counted as bytes of `module`. Of a checkpoint that is converted
+/// as it is mapped, no more are held at once than there are workers. Throws LoadFailure.
+std::vector<kernels::PackedMatrix> pack_all(const Weights& module,
+                                            uint32_t count,
+                                            const MatricesOf& map,
+                                            kernels::Slice rows = {},
+                                            kernels::Slice columns = {});
 
 /// An array of its own on the default device. `data` may go afterwards.
 array own_array(const void* data, const mx::Shape& shape, mx::Dtype dtype);

@@ -1,5 +1,7 @@
 #include "tensor/norm.h"
 
+#include <cmath>
+
 #include "kernels/norm.h"
 #include "tensor/host.h"
 
@@ -10,6 +12,20 @@ namespace {
 std::vector<float> moved(std::vector<float> weight, double offset) {
   for (float& each : weight) each += static_cast<float>(offset);
   return weight;
+}
+
+void layer_norm(const float* x,
+                const std::vector<float>& weight,
+                const std::vector<float>& bias,
+                float eps,
+                float* y) {
+  const size_t width = weight.size();
+  float sum = 0, squares = 0;
+  for (size_t i = 0; i < width; ++i) sum += x[i];
+  const float mean = sum / static_cast<float>(width);
+  for (size_t i = 0; i < width; ++i) squares += (x[i] - mean) * (x[i] - mean);
+  const float factor = 1 / std::sqrt(squares / static_cast<float>(width) + eps);
+  for (size_t i = 0; i < width; ++i) y[i] = (x[i] - mean) * factor * weight[i] + bias[i];
 }
 
 }  // namespace
@@ -99,6 +115,33 @@ RmsNorm::Sum RmsNorm::sum_fast(const array& x, const array& y) const {
     throw std::invalid_argument("[rms_norm] the rows of a sum are not as wide as the weight");
   const auto both = cpu_ops("AddRmsNorm", {shape, shape}, mx::float32, {x, y}, bind);
   return {both[0], both[1]};
+}
+
+LayerNorm::LayerNorm(const Weights& module, double eps)
+    : context_(module.context()),
+      eps_(static_cast<float>(eps)),
+      weight_(std::make_shared<const std::vector<float>>(module.vector("weight"))),
+      bias_(std::make_shared<const std::vector<float>>(module.vector("bias"))) {
+  if (weight_->size() != bias_->size())
+    throw LoadFailure(
+        {ErrorCode::kCorrupt, fmt::format("{}: weight has {} values and bias {}", module.path(),
+                                          weight_->size(), bias_->size())});
+}
+
+array LayerNorm::operator()(const array& x) const {
+  if (!context_.is_fast())
+    return mx::fast::layer_norm(x, mx::astype(from_host(*weight_), x.dtype()),
+                                mx::astype(from_host(*bias_), x.dtype()), eps_);
+  return cpu_op("LayerNorm", x.shape(), mx::float32, {x},
+                [weight = weight_, bias = bias_, eps = eps_](const auto& in, auto& out) -> CpuCall {
+                  allocate(out[0]);
+                  return [weight, bias, eps, x = in[0].template data<float>(),
+                          stride = row_stride(in[0]), y = out[0].template data<float>(),
+                          rows = static_cast<size_t>(in[0].shape(0))] {
+                    for (size_t r = 0; r < rows; ++r)
+                      layer_norm(x + r * stride, *weight, *bias, eps, y + r * weight->size());
+                  };
+                });
 }
 
 }  // namespace tandem::tensor

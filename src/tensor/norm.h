@@ -1,4 +1,4 @@
-// RMS normalisation.
+// Normalisation of rows.
 #pragma once
 
 #include "tensor/weights.h"
@@ -31,6 +31,20 @@ class RmsNorm {
   float eps_;
   std::shared_ptr<const std::vector<float>> weight_;  // shared: with the graph's nodes
   array plain_weight_;
+};
+
+/// (x - mean) / sqrt(variance + eps) * weight + bias of whole rows.
+class LayerNorm {
+ public:
+  LayerNorm(const Weights& module, double eps);
+
+  /// [tokens, width] → the same.
+  array operator()(const array& x) const;
+
+ private:
+  Context context_;
+  float eps_;
+  std::shared_ptr<const std::vector<float>> weight_, bias_;  // shared: with the graph's nodes
 };
 
 }  // namespace tandem::tensor

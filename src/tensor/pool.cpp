@@ -55,19 +55,21 @@ Pool make_pool(const PoolShape& s, mx::Dtype dtype, Path path) {
             heads = static_cast<int>(s.kv_heads), dim = static_cast<int>(s.head_dim);
   const bool is_fast = path == Path::kFast;
   const mx::Shape plain = {pages, tokens, heads, dim};
-  const mx::Shape keys = is_fast ? mx::Shape{pages, heads, dim, tokens} : plain;
-  const mx::Shape values = is_fast ? mx::Shape{pages, heads, tokens, dim} : plain;
+  const mx::Shape columns = is_fast ? mx::Shape{pages, heads, dim, tokens} : plain;
+  const mx::Shape rows = is_fast ? mx::Shape{pages, heads, tokens, dim} : plain;
   array order = mx::zeros({1}, mx::uint32);
   mx::eval(order);
-  return {.keys = pool_memory(keys, dtype),
-          .values = pool_memory(values, dtype),
+  const array values = pool_memory(rows, dtype);
+  return {.keys = s.latent_dim != 0 ? values : pool_memory(columns, dtype),
+          .values = values,
           .order = order,
           .shape = s};
 }
 
 void write(Pool& pool, const array& k, const array& v, const Step& step) {
-  pool.order = on_cpu() ? write_plain(pool, k, v, step)
-                        : write_on_gpu(pool, k, v, step.slot_array(pool.group));
+  const array& values = pool.is_latent() ? k : v;  // to the same place
+  pool.order = on_cpu() ? write_plain(pool, k, values, step)
+                        : write_on_gpu(pool, k, values, step.slot_array(pool.group));
 }
 
 void copy_pages(Pool& pool, std::span<const uint32_t> from, std::span<const uint32_t> to) {

@@ -12,11 +12,7 @@ struct PoolShape {
   uint32_t page_tokens = 0;
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;
-
-  /// Bytes of keys and values of one page.
-  uint64_t page_bytes(mx::Dtype dtype) const {
-    return uint64_t{2} * page_tokens * kv_heads * head_dim * mx::size_of(dtype);
-  }
+  uint32_t latent_dim = 0;  // 0: values lie apart; else they are the last dimensions of keys
 };
 
 /// One layer's pages. `keys` and `values` are allocated once, owned for life and never an output of
@@ -26,12 +22,16 @@ struct PoolShape {
 /// Plain path  keys and values [pages, page_tokens, kv_heads, head_dim]
 /// Fast path   keys [pages, kv_heads, head_dim, page_tokens], so that a vector holds a dimension of
 ///             neighbouring keys; values [pages, kv_heads, page_tokens, head_dim]
+/// Latent      `values` are `keys`, which lie on the fast path as values do elsewhere
 struct Pool {
   array keys;
   array values;
   array order;  // [1] uint32: 0 after a write or a copy, anything after a read
   PoolShape shape;
   PageGroup group = PageGroup::kAll;  // which pages of a row are pages of this pool
+
+  bool is_latent() const { return shape.latent_dim != 0; }
+  uint64_t bytes() const { return keys.nbytes() + (is_latent() ? 0 : values.nbytes()); }
 };
 
 /// Whether the device of the moment is the CPU, whose writers are functions and not kernels.
@@ -44,6 +44,7 @@ array pool_memory(const mx::Shape& shape, mx::Dtype dtype);
 Pool make_pool(const PoolShape& shape, mx::Dtype dtype, Path path = Path::kPlain);
 
 /// Plain path: writes each token's keys and values, [tokens, kv_heads * head_dim], to its slot.
+/// Values are not looked at where the pool is latent.
 void write(Pool& pool, const array& k, const array& v, const Step& step);
 
 /// Copies pages from[i] to to[i], all reads before all writes is not promised: no page is both.

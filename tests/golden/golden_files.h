@@ -17,12 +17,45 @@ namespace tandem {
 
 inline std::filesystem::path checkpoints_folder, logits_folder;  // set by main()
 
-inline constexpr std::array kModels = {
-    "exaone_moe",  "gemma2",    "gemma3",          "gemma3_text",  "gemma4",     "gemma4_shared",
-    "gemma4_text", "glm4_moe",  "gpt_oss",         "lfm2",         "lfm2_bias",  "lfm2_moe",
-    "llama",       "llama_swa", "llama_tied_bias", "minimax",      "ministral3", "mistral",
-    "mixtral",     "phi3",      "qwen2",           "qwen2_moe",    "qwen3",      "qwen3_5",
-    "qwen3_5_moe", "qwen3_moe", "qwen3_next",      "qwen3_untied", "seed_oss",   "smollm3"};
+inline constexpr std::array kModels = {"deepseek_v2",
+                                       "deepseek_v2_lite",
+                                       "deepseek_v3",
+                                       "deepseek_v32",
+                                       "deepseek_v3_kv_b",
+                                       "exaone_moe",
+                                       "gemma2",
+                                       "gemma3",
+                                       "gemma3_text",
+                                       "gemma4",
+                                       "gemma4_shared",
+                                       "gemma4_text",
+                                       "glm4_moe",
+                                       "glm4_moe_lite",
+                                       "glm_moe_dsa",
+                                       "gpt_oss",
+                                       "kimi_k25",
+                                       "lfm2",
+                                       "lfm2_bias",
+                                       "lfm2_moe",
+                                       "llama",
+                                       "llama_swa",
+                                       "llama_tied_bias",
+                                       "minimax",
+                                       "ministral3",
+                                       "mistral",
+                                       "mistral4",
+                                       "mixtral",
+                                       "phi3",
+                                       "qwen2",
+                                       "qwen2_moe",
+                                       "qwen3",
+                                       "qwen3_5",
+                                       "qwen3_5_moe",
+                                       "qwen3_moe",
+                                       "qwen3_next",
+                                       "qwen3_untied",
+                                       "seed_oss",
+                                       "smollm3"};
 /// Those that are also there as they were released, in float32.
 inline constexpr std::array kUpstream = {"qwen3_5", "qwen3_5_moe", "qwen3_next"};
 inline constexpr std::array kVariants = {"f32", "g64", "g32"};

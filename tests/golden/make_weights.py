@@ -22,10 +22,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 SEED, HIDDEN, VOCAB = 1, 128, 320
 UPSTREAM = ("qwen3_5", "qwen3_5_moe", "qwen3_next")  # also as they were released, with the logits of f32
 VARIANTS = {"f32": None, "g64": 64, "g32": 32}  # 4-bit group sizes
-PLAIN_ROUTERS = ("exaone_moe", "glm4_moe")  # never quantized
-SCORE_BIASES = {
-    "exaone_moe": "gate.e_score_correction_bias",
-    "glm4_moe": "gate.e_score_correction_bias",
+LATENT = ("deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_moe_lite", "glm_moe_dsa", "kimi_k2", "mistral4")
+GROUPED = ("exaone_moe", "glm4_moe", *LATENT)  # experts in groups, beside shared ones
+PLAIN_ROUTERS = tuple(kind for kind in GROUPED if kind != "mistral4")  # never quantized
+SCORE_BIASES = {kind: "gate.e_score_correction_bias" for kind in PLAIN_ROUTERS if kind != "deepseek_v2"} | {
     "lfm2_moe": "expert_bias",
     "minimax": "e_score_correction_bias",
 }
@@ -67,6 +67,38 @@ def architectures():
             linear_conv_kernel_dim=4,
         )
 
+    latent = dict(
+        base,
+        num_hidden_layers=3,
+        num_attention_heads=8,
+        num_key_value_heads=8,
+        q_lora_rank=64,
+        kv_lora_rank=64,
+        qk_nope_head_dim=64,
+        qk_rope_head_dim=16,
+        v_head_dim=32,
+        rope_theta=1e4,
+        tie_word_embeddings=False,
+        n_routed_experts=8,
+        n_shared_experts=2,
+        num_experts_per_tok=3,
+        moe_intermediate_size=64,
+        norm_topk_prob=True,
+        n_group=4,
+        topk_group=2,
+        routed_scaling_factor=2.5,
+        first_k_dense_replace=1,
+        attention_bias=False,
+    )
+    latent_yarn = dict(
+        type="yarn",
+        factor=4.0,
+        original_max_position_embeddings=32,
+        beta_fast=32,
+        beta_slow=1,
+        mscale=1.0,
+        mscale_all_dim=0.7,
+    )
     sliding = ["sliding_attention"] * 3 + ["full_attention"]
     families = {
         "llama": dict(
@@ -98,6 +130,47 @@ def architectures():
             tie_word_embeddings=False,
             layer_types=sliding,
             sliding_window=12,
+        ),
+        "deepseek_v2": dict(
+            latent,
+            model_type="deepseek_v2",
+            rope_scaling=latent_yarn,
+            topk_method="group_limited_greedy",
+            norm_topk_prob=False,
+        ),
+        "deepseek_v2_lite": dict(
+            latent,
+            model_type="deepseek_v2",
+            q_lora_rank=None,
+            rope_scaling=latent_yarn,
+            topk_method="greedy",
+            norm_topk_prob=False,
+            routed_scaling_factor=1.0,
+        ),
+        "deepseek_v3": dict(latent, model_type="deepseek_v3", rope_scaling=latent_yarn, moe_layer_freq=1),
+        "deepseek_v32": dict(
+            latent,
+            model_type="deepseek_v32",
+            rope_scaling=latent_yarn,
+            index_n_heads=16,
+            index_head_dim=32,
+            index_topk=16,
+            moe_layer_freq=1,
+        ),
+        "glm_moe_dsa": dict(
+            latent,
+            model_type="glm_moe_dsa",
+            rope_parameters=dict(rope_type="default", rope_theta=1e6),
+            index_n_heads=16,
+            index_head_dim=32,
+            index_topk=16,
+            moe_layer_freq=1,
+            topk_method="noaux_tc",
+            scoring_func="sigmoid",
+            indexer_rope_interleave=True,
+        ),
+        "deepseek_v3_kv_b": dict(
+            latent, model_type="deepseek_v3", q_lora_rank=None, attention_bias=True, rope_scaling=None, moe_layer_freq=2
         ),
         "gemma2": dict(
             base,
@@ -226,6 +299,28 @@ def architectures():
             tie_word_embeddings=False,
             num_local_experts=6,
             num_experts_per_tok=2,
+        ),
+        "glm4_moe_lite": dict(
+            latent,
+            model_type="glm4_moe_lite",
+            rope_theta=1e6,
+            rope_scaling=None,
+            partial_rotary_factor=1.0,
+            n_group=1,
+            topk_group=1,
+            routed_scaling_factor=1.8,
+            num_nextn_predict_layers=1,
+        ),
+        "mistral4": dict(
+            latent,
+            model_type="mistral4",
+            rope_parameters=dict(
+                latent_yarn,
+                rope_theta=1e6,
+                rope_type="yarn",
+                original_max_position_embeddings=16,
+                llama_4_scaling_beta=0.5,
+            ),
         ),
         "mixtral": dict(
             base,
@@ -432,6 +527,12 @@ def architectures():
     families["gemma4"] = dict(
         model_type="gemma4", vocab_size=VOCAB, text_config=families["gemma4_shared"], vision_config=dict(hidden_size=8)
     )
+    families["kimi_k25"] = dict(
+        model_type="kimi_k25",
+        vocab_size=VOCAB,
+        text_config=dict(families["deepseek_v3"], model_type="kimi_k2", n_group=1, topk_group=1),
+        vision_config=dict(hidden_size=8),
+    )
     return families
 
 
@@ -447,7 +548,7 @@ def experts_of(config, layer):
         return None
     if kind in ("minimax", "mixtral"):
         return "block_sparse_moe", config["num_local_experts"], config["intermediate_size"]
-    if kind == "glm4_moe" and layer >= config["first_k_dense_replace"]:
+    if layer >= config.get("first_k_dense_replace", layer + 1) and layer % config.get("moe_layer_freq", 1) == 0:
         return "mlp", config["n_routed_experts"], config["moe_intermediate_size"]
     if "num_experts" in config and layer not in config.get("mlp_only_layers", []):
         return "mlp", config["num_experts"], config["moe_intermediate_size"]
@@ -481,7 +582,7 @@ def shared_expert(config):
     if config["model_type"] == "qwen2_moe" or is_delta(config):
         name, width = "mlp.shared_expert", config["shared_expert_intermediate_size"]
         extra = [("mlp.shared_expert_gate", 1, HIDDEN, False)]
-    elif config["model_type"] in PLAIN_ROUTERS:
+    elif config["model_type"] in GROUPED:
         times = config.get("n_shared_experts", config.get("num_shared_experts"))
         name, width = "mlp.shared_experts", times * config["moe_intermediate_size"]
         extra = []
@@ -586,6 +687,39 @@ def attends(config, layer):
     return not is_delta(config) or (layer + 1) % config["full_attention_interval"] == 0
 
 
+def has_kv_b(config):
+    return config["model_type"] == "deepseek_v2" or config["q_lora_rank"] is None
+
+
+def latent_attention(config):
+    """([linear layer], {other tensor: shape}) of latent attention, below self_attn."""
+    heads, bias = config["num_attention_heads"], config["attention_bias"]
+    latent, value = config["kv_lora_rank"], config["v_head_dim"]
+    nope, rope, rank = config["qk_nope_head_dim"], config["qk_rope_head_dim"], config["q_lora_rank"]
+    linear = [("kv_a_proj_with_mqa", latent + rope, HIDDEN, bias), ("o_proj", HIDDEN, heads * value, bias)]
+    other = {"kv_a_layernorm.weight": (latent,)}
+    if rank is None:
+        linear.append(("q_proj", heads * (nope + rope), HIDDEN, False))
+    else:
+        linear += [("q_a_proj", rank, HIDDEN, bias), ("q_b_proj", heads * (nope + rope), rank, False)]
+        other["q_a_layernorm.weight"] = (rank,)
+    if "index_topk" in config:
+        index, width = config["index_n_heads"], config["index_head_dim"]
+        linear += [
+            ("indexer.wq_b", index * width, rank, False),
+            ("indexer.wk", width, HIDDEN, False),
+            ("indexer.weights_proj", index, HIDDEN, False),
+        ]
+        other |= {"indexer.k_norm.weight": (width,), "indexer.k_norm.bias": (width,)}
+    if has_kv_b(config):
+        linear.append(("kv_b_proj", heads * (nope + value), latent, False))
+    else:
+        other |= {"embed_q.weight": (heads, latent, nope), "unembed_out.weight": (heads, value, latent)}
+    return [(f"self_attn.{name}", *rest) for name, *rest in linear], {
+        f"self_attn.{name}": shape for name, shape in other.items()
+    }
+
+
 def shapes(config):
     """Tensor name → shape, as mlx-lm names them."""
     if config["model_type"] == "gemma4_text":
@@ -609,7 +743,10 @@ def shapes(config):
             ("self_attn.v_proj", kv, HIDDEN, qkv_bias),
             ("self_attn.o_proj", HIDDEN, q, out_bias),
         ]
-        if kind == "phi3":
+        if kind in LATENT:
+            linear, other = latent_attention(config)
+            out |= {p + name: shape for name, shape in other.items()}
+        elif kind == "phi3":
             linear = [("self_attn.qkv_proj", q + 2 * kv, HIDDEN, False), linear[3]]
         if not attends(config, i):
             linear = []
@@ -662,7 +799,7 @@ def draw(name, shape):
         mean, deviation = 0.0, 0.1
     elif len(shape) == 1:
         mean, deviation = 1.0, 0.15
-    elif "embed" in name or "lm_head" in name:
+    elif "embed_tokens" in name or "lm_head" in name:
         mean, deviation = 0.0, 3.0 / HIDDEN**0.5
     else:
         mean, deviation = 0.0, 1.0 / shape[-1] ** 0.5
@@ -756,6 +893,8 @@ def tensors(config, variant, is_released=False):
         is_kept = len(shape) == 1 or name.endswith((".conv.weight", ".conv1d.weight", ".bias"))
         is_kept |= is_released and ".experts." not in name
         is_kept |= config["model_type"] in PLAIN_ROUTERS and name.endswith("mlp.gate.weight")
+        # The reference would quantize what it makes of this once more.
+        is_kept |= config["model_type"] == "deepseek_v3" and name.endswith("kv_b_proj.weight")
         if variant == "f32" or is_kept:
             yield name, value
             continue

@@ -8,10 +8,10 @@
 namespace tandem::format {
 namespace {
 
-constexpr size_t kExperts = 3, kHidden = 40, kWidth = 6;
+constexpr size_t kStacked = 3, kColumns = 40, kInner = 6;
 const std::string kBlock = "model.layers.0.mlp.";
 
-enum class Projection : uint16_t { kGate, kUp, kDown };
+enum class Projection : uint16_t { kOfGate, kOfUp, kOfDown };
 
 /// An element's own number.
 uint16_t element(Projection p, size_t expert, size_t output, size_t input) {
@@ -23,43 +23,44 @@ uint16_t element(Projection p, size_t expert, size_t output, size_t input) {
 std::shared_ptr<MemoryCheckpoint> stacks(bool is_transposed) {
   std::vector<uint16_t> inner, outer;
   const auto gate_up = [&](size_t e, size_t o, size_t i) {
-    return o < kWidth ? element(Projection::kGate, e, o, i)
-                      : element(Projection::kUp, e, o - kWidth, i);
+    return o < kInner ? element(Projection::kOfGate, e, o, i)
+                      : element(Projection::kOfUp, e, o - kInner, i);
   };
-  for (size_t e = 0; e < kExperts; ++e) {
+  for (size_t e = 0; e < kStacked; ++e) {
     if (is_transposed) {
-      for (size_t i = 0; i < kHidden; ++i)
-        for (size_t o = 0; o < 2 * kWidth; ++o) inner.push_back(gate_up(e, o, i));
-      for (size_t i = 0; i < kWidth; ++i)
-        for (size_t o = 0; o < kHidden; ++o) outer.push_back(element(Projection::kDown, e, o, i));
+      for (size_t i = 0; i < kColumns; ++i)
+        for (size_t o = 0; o < 2 * kInner; ++o) inner.push_back(gate_up(e, o, i));
+      for (size_t i = 0; i < kInner; ++i)
+        for (size_t o = 0; o < kColumns; ++o)
+          outer.push_back(element(Projection::kOfDown, e, o, i));
     } else {
-      for (size_t o = 0; o < 2 * kWidth; ++o)
-        for (size_t i = 0; i < kHidden; ++i) inner.push_back(gate_up(e, o, i));
-      for (size_t o = 0; o < kHidden; ++o)
-        for (size_t i = 0; i < kWidth; ++i) outer.push_back(element(Projection::kDown, e, o, i));
+      for (size_t o = 0; o < 2 * kInner; ++o)
+        for (size_t i = 0; i < kColumns; ++i) inner.push_back(gate_up(e, o, i));
+      for (size_t o = 0; o < kColumns; ++o)
+        for (size_t i = 0; i < kInner; ++i) outer.push_back(element(Projection::kOfDown, e, o, i));
     }
   }
   auto out = std::make_shared<MemoryCheckpoint>(nlohmann::json::object());
   using Shape = std::vector<int64_t>;
   out->put(
       kBlock + "experts.gate_up_proj", Dtype::kBF16,
-      is_transposed ? Shape{kExperts, kHidden, 2 * kWidth} : Shape{kExperts, 2 * kWidth, kHidden},
+      is_transposed ? Shape{kStacked, kColumns, 2 * kInner} : Shape{kStacked, 2 * kInner, kColumns},
       inner);
   out->put(kBlock + "experts.down_proj", Dtype::kBF16,
-           is_transposed ? Shape{kExperts, kWidth, kHidden} : Shape{kExperts, kHidden, kWidth},
+           is_transposed ? Shape{kStacked, kInner, kColumns} : Shape{kStacked, kColumns, kInner},
            outer);
   out->put(kBlock + "gate.weight", Dtype::kBF16, {1, 1}, std::vector<uint16_t>{1});
   return out;
 }
 
 void check_stack(const Checkpoint& opened, const char* leaf, Projection p) {
-  const bool is_down = p == Projection::kDown;
-  const size_t outputs = is_down ? kHidden : kWidth, inputs = is_down ? kWidth : kHidden;
+  const bool is_down = p == Projection::kOfDown;
+  const size_t outputs = is_down ? kColumns : kInner, inputs = is_down ? kInner : kColumns;
   const std::string name = kBlock + "switch_mlp." + leaf + ".weight";
-  CHECK(opened.describe(name)->shape == std::vector<int64_t>{kExperts,
+  CHECK(opened.describe(name)->shape == std::vector<int64_t>{kStacked,
                                                              static_cast<int64_t>(outputs),
                                                              static_cast<int64_t>(inputs)});
-  for (const RowRange experts : {RowRange{0, kExperts}, RowRange{1, 2}, RowRange{1, 3}}) {
+  for (const RowRange experts : {RowRange{0, kStacked}, RowRange{1, 2}, RowRange{1, 3}}) {
     const auto got = opened.tensor(name, experts);
     REQUIRE(got.has_value());
     CHECK(got->shape == std::vector<int64_t>{experts.end - experts.begin,
@@ -82,9 +83,9 @@ TEST_CASE("stacked experts: gate, up and down of both orders") {
                                                          kBlock + "switch_mlp.down_proj.weight",
                                                          kBlock + "switch_mlp.gate_proj.weight",
                                                          kBlock + "switch_mlp.up_proj.weight"});
-    check_stack(**opened, "gate_proj", Projection::kGate);
-    check_stack(**opened, "up_proj", Projection::kUp);
-    check_stack(**opened, "down_proj", Projection::kDown);
+    check_stack(**opened, "gate_proj", Projection::kOfGate);
+    check_stack(**opened, "up_proj", Projection::kOfUp);
+    check_stack(**opened, "down_proj", Projection::kOfDown);
   }
 }
 
@@ -94,7 +95,7 @@ TEST_CASE("stacked experts: one expert of the usual order is a view, not a copy"
   const auto whole = stored->tensor(kBlock + "experts.gate_up_proj");
   const auto up = (*opened)->tensor(kBlock + "switch_mlp.up_proj.weight", RowRange{2, 3});
   REQUIRE(up.has_value());
-  CHECK(up->bytes.data() == whole->bytes.data() + (2 * 2 + 1) * kWidth * kHidden * 2);
+  CHECK(up->bytes.data() == whole->bytes.data() + (2 * 2 + 1) * kInner * kColumns * 2);
 }
 
 TEST_CASE("stacked experts: shapes that do not belong together are refused by name") {

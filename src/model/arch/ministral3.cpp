@@ -7,11 +7,7 @@ namespace {
 
 Config decode_ministral3(const Json& json) {
   Config c = decode_silu(with_defaults(json, {{"tie_word_embeddings", true}}));
-  const Json* rope = find(json, "rope_parameters");
-  if (rope == nullptr || !rope->is_object())
-    refuse(ErrorCode::kCorrupt, "rope_parameters should be an object");
-  c.query_scale = {.beta = static_cast<float>(real(*rope, "llama_4_scaling_beta")),
-                   .context = count(*rope, "original_max_position_embeddings")};
+  c.query_scale = decode_query_scale(json);
   return c;
 }
 
