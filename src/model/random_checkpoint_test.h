@@ -95,6 +95,9 @@ class RandomCheckpoint final : public format::Checkpoint {
                                 std::optional<format::RowRange> rows = {}) const override {
     auto out = describe(name);
     if (!out) return out;
+    if (rows && rows->end > out->shape[0])
+      return Error{ErrorCode::kCorrupt, fmt::format("{}: rows {} to {} of {}", name, rows->begin,
+                                                    rows->end, out->shape[0])};
     if (rows) {
       const size_t row = out->bytes.size() / static_cast<size_t>(out->shape[0]);
       const auto count = static_cast<size_t>(rows->end - rows->begin);

@@ -92,7 +92,9 @@ TEST_CASE("scales of another type or shape than their mode's are refused with th
     CHECK(refusal(checkpoint, path).find(module + ": the scales are not [64, 4] of bytes") == 0);
     checkpoint = std::make_shared<RandomCheckpoint>(o);
     checkpoint->shorten(module + ".scales", 32);
-    CHECK(refusal(checkpoint, path).find(module) == 0);
+    const std::string message = refusal(checkpoint, path);
+    CAPTURE(message);
+    CHECK(message.find(module) == 0);
   }
 }
 

@@ -52,6 +52,7 @@ double share_of(std::string_view name, const model::Config& c, const Part& part)
   if (is_in("embed_tokens_per_layer."))
     return fraction(part.vocab, c.vocab) * fraction(part.layers, c.layers);
   if (is_in("per_layer_model_projection.")) return fraction(part.layers, c.layers);
+  if (is_in(".experts.down_proj.bias")) return part.expert_mlp.begin == 0 ? 1 : 0;  // added once
   if (is_in(".switch_mlp.") || is_in(".experts.") || is_in(".shared_expert"))
     return fraction(part.expert_mlp, c.expert_mlp);
   if (is_in(".gate_proj.") || is_in(".up_proj.") || is_in(".down_proj.") ||

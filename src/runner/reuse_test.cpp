@@ -42,7 +42,7 @@ class Served {
 
  private:
   static std::unique_ptr<ModelRunner> load(const model::RandomOptions& o) {
-    const bool has_states = o.model_type != "llama";
+    const bool has_states = o.model_type == "lfm2" || o.model_type == "qwen3_5";
     auto runner = ModelRunner::load(std::make_shared<model::RandomCheckpoint>(o),
                                     {.page_tokens = kReusePage,
                                      .pages = 400,

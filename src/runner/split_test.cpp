@@ -201,12 +201,14 @@ void check_estimate(const RandomOptions& o) {
   }
 }
 
+// Parts are multiples of the 16 rows that are packed together, or nearly.
 TEST_CASE("what is estimated for a rank is about what it loads, whatever its layers are") {
   RandomOptions o{.model_type = "qwen3_moe",
                   .layers = 3,
                   .hidden = 128,
                   .heads = 8,
                   .expert_mlp = 96,
+                  .vocab = 480,
                   .has_tied_head = false,
                   .bits = 4};
   check_estimate(o);
@@ -218,6 +220,7 @@ TEST_CASE("what is estimated for a rank is about what it loads, whatever its lay
                   .hidden = 128,
                   .heads = 8,
                   .delta_heads = 4,
+                  .vocab = 480,
                   .has_tied_head = false,
                   .bits = 4});
   RandomOptions latent{.model_type = "deepseek_v3",
@@ -226,6 +229,7 @@ TEST_CASE("what is estimated for a rank is about what it loads, whatever its lay
                        .heads = 8,
                        .expert_mlp = 96,
                        .latent = 64,
+                       .vocab = 480,
                        .has_tied_head = false,
                        .bits = 4};
   check_estimate(latent);

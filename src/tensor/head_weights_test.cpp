@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "format/testdata/memory_checkpoint.h"
 #include "kernels/scalar_type.h"
 
 namespace tandem::tensor {
@@ -24,7 +25,9 @@ std::vector<float> floats_in(const format::Tensor& t, kernels::ScalarType type) 
   return out;
 }
 
-Weights nowhere() { return {nullptr, {}, {}, {}}; }
+Weights nowhere() {
+  return {std::make_shared<format::MemoryCheckpoint>(nlohmann::json::object()), {}, {}, {}};
+}
 
 TEST_CASE("a turned matrix has the same numbers in the same type") {
   const std::vector<float> want = {1, 2, -3, 4, 0.5F, -6};  // [3, 2]

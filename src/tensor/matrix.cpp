@@ -131,9 +131,10 @@ void Matrix::load_plain(const MatrixSource& s, Range columns, bool with_bias) {
     out.quantization = *quantization;
     const auto group = static_cast<size_t>(quantization->group_size);
     const auto load = [&](const std::vector<format::Tensor>& numbers) {
-      const auto part = stacked(numbers, columns.begin / group, columns.end / group);
+      const array stored_part = stacked(numbers, columns.begin / group, columns.end / group);
+      const array part = has_biases ? as_type(stored_part, context_.dtype) : stored_part;
       s.module.count_bytes(part.nbytes());
-      return has_biases ? as_type(part, context_.dtype) : part;
+      return part;
     };
     out.scales = load(scales);
     if (has_biases) out.biases = load(biases);
