@@ -74,7 +74,8 @@ struct AmxKernel {
     const __m512i mask = _mm512_set1_epi8(static_cast<char>((1u << kBits) - 1));
     for (size_t g = 0; g < task.groups; ++g, at += layout.group_bytes()) {
       for (size_t i = 0; i < kParameters; ++i, parameters += kPanel) {
-        const auto stored = Avx512Vec::load(at + i * kPanel * size_of(layout.type), layout.type);
+        const auto stored =
+            load_parameter<Avx512Vec, kKind>(at + i * kPanel * size_of(layout.type), layout.type);
         (kHasBiases ? stored : stored * Avx512Vec::all(0.5f)).store(parameters);
       }
       const std::byte* step = at + layout.header_bytes();

@@ -40,6 +40,15 @@ inline CodeLayout code_layout(const PackedMatrix& w) {
       .bits = w.stored_bits(), .group = w.group(), .type = w.scalar_type(), .kind = w.code_kind()};
 }
 
+/// A vector of scales or biases as stored.
+template <class V, CodeKind kKind>
+[[gnu::always_inline]] inline V load_parameter(const std::byte* p, ScalarType type) {
+  if constexpr (kKind == CodeKind::kAffine)
+    return V::load(p, type);
+  else
+    return V::load_scales(p, type);
+}
+
 /// What a code is multiplied by its scale as.
 [[gnu::always_inline]] inline float value_of_code(CodeKind kind, uint32_t code) {
   if (kind == CodeKind::kE2m1) return 0.5f * static_cast<float>(kDoubledE2m1[code]);

@@ -160,7 +160,7 @@ struct DotKernel {
     const size_t bytes = NeonVec::kLanes * size_of(layout.type);
 #pragma GCC unroll 2
     for (size_t half = 0; half < 2; ++half) {
-      const NeonVec stored = NeonVec::load(at + half * bytes, layout.type);
+      const NeonVec stored = load_parameter<NeonVec, kKind>(at + half * bytes, layout.type);
       const NeonVec scale = kHasBiases ? stored : stored * NeonVec::all(0.5f);
       const NeonVec bias =
           kHasBiases ? NeonVec::load(at + (2 + half) * bytes, layout.type) : NeonVec::zero();

@@ -53,7 +53,8 @@ struct DequantizedFormat {
     const std::byte* group = panel + column / layout.group * layout.group_bytes();
     const size_t in_group = column % layout.group;
     const auto parameter = [&](size_t vector) __attribute__((always_inline)) {
-      return V::load(group + vector * V::kLanes * size_of(layout.type), layout.type);
+      return load_parameter<V, kKind>(group + vector * V::kLanes * size_of(layout.type),
+                                      layout.type);
     };
     const V scale = parameter(v);
     const V bias =

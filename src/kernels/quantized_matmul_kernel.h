@@ -52,7 +52,7 @@ struct QuantizedKernel {
   /// Scales (index below kVecs) or biases of a group, as stored.
   V parameter(const std::byte* group, int index) const {
     const size_t value = static_cast<size_t>(index) * V::kLanes;
-    return V::load(group + value * size_of(layout.type), layout.type);
+    return load_parameter<V, kKind>(group + value * size_of(layout.type), layout.type);
   }
 
   /// Codes of pair kPair of a step as integers: those of E2M1 count halves.

@@ -118,14 +118,16 @@ struct Avx2Vec {
     const __m256i mask = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
     return {_mm256_castsi256_ps(_mm256_and_si256(w, mask))};
   }
+  /// Scales in bytes: E4M3 or powers of two.
+  [[gnu::always_inline]] static Avx2Vec load_scales(const std::byte* p, ScalarType type) {
+    const __m256i bytes =
+        _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+    if (type == ScalarType::kE4m3) return top_e4m3(_mm256_slli_epi32(bytes, 24));
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(bytes, 23))};
+  }
+  /// Numbers of 32 or 16 bits.
   [[gnu::always_inline]] static Avx2Vec load(const std::byte* p, ScalarType type) {
     if (type == ScalarType::kF32) return load(reinterpret_cast<const float*>(p));
-    if (size_of(type) == 1) {
-      const __m256i bytes =
-          _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-      if (type == ScalarType::kE4m3) return top_e4m3(_mm256_slli_epi32(bytes, 24));
-      return {_mm256_castsi256_ps(_mm256_slli_epi32(bytes, 23))};
-    }
     const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     if (type == ScalarType::kF16) return {_mm256_cvtph_ps(halves)};
     return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16))};

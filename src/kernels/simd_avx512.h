@@ -123,14 +123,16 @@ struct Avx512Vec {
     const __m512i mask = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
     return {_mm512_castsi512_ps(_mm512_and_si512(w, mask))};
   }
+  /// Scales in bytes: E4M3 or powers of two.
+  [[gnu::always_inline]] static Avx512Vec load_scales(const std::byte* p, ScalarType type) {
+    const __m512i bytes =
+        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    if (type == ScalarType::kE4m3) return top_e4m3(_mm512_slli_epi32(bytes, 24));
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(bytes, 23))};
+  }
+  /// Numbers of 32 or 16 bits.
   [[gnu::always_inline]] static Avx512Vec load(const std::byte* p, ScalarType type) {
     if (type == ScalarType::kF32) return load(reinterpret_cast<const float*>(p));
-    if (size_of(type) == 1) {
-      const __m512i bytes =
-          _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-      if (type == ScalarType::kE4m3) return top_e4m3(_mm512_slli_epi32(bytes, 24));
-      return {_mm512_castsi512_ps(_mm512_slli_epi32(bytes, 23))};
-    }
     const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     if (type == ScalarType::kF16) return {_mm512_cvtph_ps(halves)};
     return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16))};

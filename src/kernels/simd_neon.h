@@ -134,9 +134,13 @@ struct NeonVec {
     return {vreinterpretq_f32_u32(vandq_u32(w.val[0], mask)),
             vreinterpretq_f32_u32(vandq_u32(w.val[1], mask))};
   }
+  /// Scales in bytes: E4M3 or powers of two.
+  [[gnu::always_inline]] static NeonVec load_scales(const std::byte* p, ScalarType type) {
+    return load_bytes(vmovl_u8(vld1_u8(reinterpret_cast<const uint8_t*>(p))), type);
+  }
+  /// Numbers of 32 or 16 bits.
   [[gnu::always_inline]] static NeonVec load(const std::byte* p, ScalarType type) {
     const auto* bytes = reinterpret_cast<const uint8_t*>(p);
-    if (size_of(type) == 1) return load_bytes(vmovl_u8(vld1_u8(bytes)), type);
     const uint8x16_t first = vld1q_u8(bytes);
     if (type == ScalarType::kF32) {
       return {vreinterpretq_f32_u8(first), vreinterpretq_f32_u8(vld1q_u8(bytes + 16))};

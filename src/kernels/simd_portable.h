@@ -148,6 +148,10 @@ struct PortableVec {
     return {reinterpret_cast<Floats>(w & 0xffff0000u)};
   }
   /// kLanes consecutive values of a storage type.
+  /// Scales in bytes: E4M3 or powers of two.
+  [[gnu::always_inline]] static PortableVec load_scales(const std::byte* p, ScalarType type) {
+    return load(p, type);
+  }
   [[gnu::always_inline]] static PortableVec load(const std::byte* p, ScalarType type) {
     if (type == ScalarType::kF16) return load_halves(p);
     PortableVec out;
