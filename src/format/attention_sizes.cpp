@@ -80,14 +80,32 @@ Result<uint32_t> read_sharing(const nlohmann::json& config, uint32_t layers) {
   return *count;
 }
 
+/// Layers that see a window have what attention_other_setting says, where it is there.
+Result<HeadSizes> read_step3p5_windows(const nlohmann::json& config) {
+  const nlohmann::json* other = field_of(config, "attention_other_setting");
+  if (other == nullptr) return HeadSizes{};
+  if (!other->is_object())
+    return contradiction("config: attention_other_setting should be an object");
+  auto sizes =
+      read_head_sizes(*other, {"num_attention_heads"}, {"num_attention_groups"}, {"head_dim", 1});
+  const auto dim = read_count(config, "head_dim");
+  if (!sizes) return sizes;
+  if (!dim) return dim.error();
+  sizes->head_dim = *dim;
+  return sizes;
+}
+
 }  // namespace
 
 Result<HeadSizes> read_heads(const nlohmann::json& config) {
+  if (is_of_type(config, "step3p5"))
+    return read_head_sizes(config, {"num_attention_heads"}, {"num_attention_groups"}, {"head_dim"});
   if (is_of_type(config, "gemma4_text")) return read_gemma4(config);
   return read_head_sizes(config, {"num_attention_heads"}, {"num_key_value_heads"}, {"head_dim"});
 }
 
 Result<HeadSizes> read_window_heads(const nlohmann::json& config) {
+  if (is_of_type(config, "step3p5")) return read_step3p5_windows(config);
   if (is_of_type(config, "gemma4_text")) return read_gemma4_windows(config);
   return HeadSizes{};
 }

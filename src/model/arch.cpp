@@ -31,7 +31,7 @@ bool is_of_all_experts(std::string_view leaf) {
 /// Routers and stacks have one row for each expert, and there are no experts beyond: otherwise a
 /// part of them would be used without a word.
 Status check_experts(const format::Checkpoint& checkpoint, uint32_t experts) {
-  constexpr std::string_view kBlocks[] = {".mlp.", ".block_sparse_moe.", ".feed_forward."};
+  constexpr std::string_view kBlocks[] = {".mlp.", ".block_sparse_moe.", ".feed_forward.", ".moe."};
   constexpr std::string_view kOne = "experts.";
   for (const std::string& name : checkpoint.names()) {
     const auto block = std::ranges::find_if(

@@ -75,6 +75,8 @@ struct Config {
   std::vector<uint32_t> kv_sources = {};
   uint32_t joined_layers = 0;   // so many last ones share keys and values
   uint32_t wide_mlps_from = 0;  // layers from here on have MLPs twice as wide; 0: none has
+  std::vector<float> expert_limits = {}, mlp_limits = {};  // of each layer: see tensor::gated()
+  bool has_head_gates = false;  // of families that may weigh what each query head reads
   bool has_equal_kv = false;    // values of layers that see everything are their keys
   uint32_t layer_inputs = 0;    // width of what each layer is told of a token; 0: nothing
 

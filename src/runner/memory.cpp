@@ -53,7 +53,8 @@ double share_of(std::string_view name, const model::Config& c, const Part& part)
     return fraction(part.vocab, c.vocab) * fraction(part.layers, c.layers);
   if (is_in("per_layer_model_projection.")) return fraction(part.layers, c.layers);
   if (is_in(".experts.down_proj.bias")) return part.expert_mlp.begin == 0 ? 1 : 0;  // added once
-  if (is_in(".switch_mlp.") || is_in(".experts.") || is_in(".shared_expert"))
+  if (is_in(".switch_mlp.") || is_in(".experts.") || is_in(".shared_expert") ||
+      is_in(".share_expert.") || is_in(".moe."))
     return fraction(part.expert_mlp, c.expert_mlp);
   if (is_in(".gate_proj.") || is_in(".up_proj.") || is_in(".down_proj.") ||
       is_in(".feed_forward.w"))

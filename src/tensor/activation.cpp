@@ -4,14 +4,20 @@
 #include <cmath>
 
 #include "kernels/activation.h"
+#include "kernels/limited_swiglu.h"
 
 namespace tandem::tensor {
 namespace {
 
-array gated_plain(Gate gate, const array& x, const array& up) {
-  if (gate == Gate::kSigmoid) return mx::multiply(mx::sigmoid(x), up);
-  if (gate == Gate::kSilu) return mx::multiply(mx::multiply(x, mx::sigmoid(x)), up);
+array gated_plain(Gate gate, const array& x, const array& up, float limit) {
   const auto constant = [&](float value) { return array(value, x.dtype()); };
+  if (gate == Gate::kSigmoid) return mx::multiply(mx::sigmoid(x), up);
+  if (gate == Gate::kSilu) {
+    const array silu = mx::multiply(x, mx::sigmoid(x));
+    if (limit <= 0) return mx::multiply(silu, up);
+    return mx::multiply(mx::minimum(silu, constant(limit)),
+                        mx::clip(up, constant(-limit), constant(limit)));
+  }
   if (gate == Gate::kClamped) {
     const array g = mx::minimum(x, constant(7));
     const array linear = mx::add(mx::clip(up, constant(-7), constant(7)), constant(1));
@@ -40,27 +46,38 @@ array over_copy(const char* name, const Context& context, const array& x, F chan
 
 }  // namespace
 
-GatedKernel gated_kernel(Gate gate) {
-  return gate == Gate::kSilu       ? kernels::swiglu
-         : gate == Gate::kGeluTanh ? kernels::geglu_tanh
-         : gate == Gate::kSigmoid  ? kernels::sigmoid_gated
-                                   : kernels::clamped_swiglu;
+void run_gated(kernels::WorkerPool& workers,
+               Gate gate,
+               float limit,
+               const kernels::GatedArgs& args) {
+  switch (gate) {
+    case Gate::kSilu:
+      if (limit > 0) return kernels::limited_swiglu(workers, args, limit);
+      return kernels::swiglu(workers, args);
+    case Gate::kGeluTanh:
+      return kernels::geglu_tanh(workers, args);
+    case Gate::kSigmoid:
+      return kernels::sigmoid_gated(workers, args);
+    case Gate::kClamped:
+      return kernels::clamped_swiglu(workers, args);
+  }
 }
 
-array gated(const Context& context, Gate gate, const array& x, const array& up) {
-  if (!context.is_fast()) return gated_plain(gate, x, up);
-  return cpu_op("Gated", x.shape(), mx::float32, {x, up},
-                [gate, workers = context.workers](const auto& inputs, auto& outputs) -> CpuCall {
-                  allocate(outputs[0]);
-                  const kernels::GatedArgs args = {.gate = inputs[0].template data<float>(),
-                                                   .up = inputs[1].template data<float>(),
-                                                   .out = outputs[0].template data<float>(),
-                                                   .rows = static_cast<size_t>(inputs[0].shape(0)),
-                                                   .width = static_cast<size_t>(inputs[0].shape(1)),
-                                                   .gate_stride = row_stride(inputs[0]),
-                                                   .up_stride = row_stride(inputs[1])};
-                  return [workers, args, run = gated_kernel(gate)] { run(*workers, args); };
-                });
+array gated(const Context& context, Gate gate, const array& x, const array& up, float limit) {
+  if (!context.is_fast()) return gated_plain(gate, x, up, limit);
+  return cpu_op(
+      "Gated", x.shape(), mx::float32, {x, up},
+      [gate, limit, workers = context.workers](const auto& inputs, auto& outputs) -> CpuCall {
+        allocate(outputs[0]);
+        const kernels::GatedArgs args = {.gate = inputs[0].template data<float>(),
+                                         .up = inputs[1].template data<float>(),
+                                         .out = outputs[0].template data<float>(),
+                                         .rows = static_cast<size_t>(inputs[0].shape(0)),
+                                         .width = static_cast<size_t>(inputs[0].shape(1)),
+                                         .gate_stride = row_stride(inputs[0]),
+                                         .up_stride = row_stride(inputs[1])};
+        return [workers, gate, limit, args] { run_gated(*workers, gate, limit, args); };
+      });
 }
 
 array softcap(const Context& context, const array& x, float cap) {
@@ -73,7 +90,10 @@ array softcap(const Context& context, const array& x, float cap) {
 }
 
 array times_sigmoid(const Context& context, const array& x, const array& logits) {
-  if (!context.is_fast()) return mx::multiply(x, mx::sigmoid(logits));
+  if (!context.is_fast()) {
+    const array runs = mx::reshape(x, {x.shape(0), logits.shape(1), -1});
+    return mx::reshape(mx::multiply(runs, mx::expand_dims(mx::sigmoid(logits), 2)), x.shape());
+  }
   return cpu_op("TimesSigmoid", x.shape(), mx::float32, {x, logits},
                 [](const auto& inputs, auto& outputs) -> CpuCall {
                   allocate(outputs[0]);
@@ -81,12 +101,15 @@ array times_sigmoid(const Context& context, const array& x, const array& logits)
                           logits = inputs[1].template data<float>(), stride = row_stride(inputs[1]),
                           out = outputs[0].template data<float>(),
                           rows = static_cast<size_t>(inputs[0].shape(0)),
-                          width = static_cast<size_t>(inputs[0].shape(1))] {
-                    for (size_t r = 0; r < rows; ++r) {
-                      const float weight = 1 / (1 + std::exp(-logits[r * stride]));
-                      for (size_t i = 0; i < width; ++i)
-                        out[r * width + i] = x[r * x_stride + i] * weight;
-                    }
+                          runs = static_cast<size_t>(inputs[1].shape(1)),
+                          width = static_cast<size_t>(inputs[0].shape(1) / inputs[1].shape(1))] {
+                    for (size_t r = 0; r < rows; ++r)
+                      for (size_t run = 0; run < runs; ++run) {
+                        const float weight = 1 / (1 + std::exp(-logits[r * stride + run]));
+                        const float* from = x + r * x_stride + run * width;
+                        float* to = out + (r * runs + run) * width;
+                        for (size_t i = 0; i < width; ++i) to[i] = from[i] * weight;
+                      }
                   };
                 });
 }

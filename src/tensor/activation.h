@@ -13,17 +13,21 @@ enum class Gate : uint8_t {
   kClamped,  // gpt-oss' (kernels/activation.h: clamped_swiglu)
 };
 
-/// Of the fast path.
-using GatedKernel = void (*)(kernels::WorkerPool&, const kernels::GatedArgs&);
-GatedKernel gated_kernel(Gate gate);
+/// gated() on the fast path, whose arguments are bound.
+void run_gated(kernels::WorkerPool& workers,
+               Gate gate,
+               float limit,
+               const kernels::GatedArgs& args);
 
-/// gate(x) * up, [tokens, width] each, where gate is an activation or the sigmoid.
-array gated(const Context& context, Gate gate, const array& x, const array& up);
+/// gate(x) * up, [tokens, width] each, where gate is an activation or the sigmoid. With a limit
+/// above 0, for kSilu: gate(x) at most that, and up within it on both sides.
+array gated(const Context& context, Gate gate, const array& x, const array& up, float limit = 0);
 
 /// cap * tanh(x / cap), float32 as x. Requires cap > 0.
 array softcap(const Context& context, const array& x, float cap);
 
-/// Each row of x times the sigmoid of its logit: [tokens, width] and [tokens, 1].
+/// Each run of a row of x times the sigmoid of its logit: [tokens, runs * width] and [tokens,
+/// runs].
 array times_sigmoid(const Context& context, const array& x, const array& logits);
 
 /// x * factor.

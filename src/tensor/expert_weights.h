@@ -5,14 +5,15 @@
 
 namespace tandem::tensor {
 
-/// One projection of all experts: [experts, outputs, inputs] at module.switch_mlp.<name> or
-/// module.experts.<name>, or [outputs, inputs] at module.experts.N.<name>, or at .w1, .w3 and .w2
-/// there (mixtral, minimax) for gate_proj, up_proj and down_proj.
+/// One projection of all experts: [experts, outputs, inputs] at module.switch_mlp.<name>,
+/// module.experts.<name>, module.experts.switch_glu.<name> (gemma4) or module.moe.<name> (step3p5),
+/// or [outputs, inputs] at module.experts.N.<name>, or at .w1, .w3 and .w2 there (mixtral, minimax)
+/// for gate_proj, up_proj and down_proj.
 class ExpertWeights {
  public:
   ExpertWeights(const Weights& module, const char* name, uint32_t outputs, uint32_t inputs)
       : module_(module), name_(name), outputs_(outputs), inputs_(inputs) {
-    for (const char* place : {"switch_mlp", "experts"})
+    for (const char* place : {"switch_mlp", "experts", "experts.switch_glu", "moe"})
       if (Weights stack = module / place / name; stack.has("weight")) stack_ = std::move(stack);
   }
 
@@ -26,6 +27,7 @@ class ExpertWeights {
 
  private:
   format::Tensor load(const char* leaf, uint32_t index) const;
+  format::Tensor load_fused(uint32_t index) const;
 
   Weights module_;
   const char* name_;

@@ -102,18 +102,26 @@ array scores_of(const array& logits, kernels::ExpertScore score) {
   return score == kernels::ExpertScore::kSoftmax ? mx::softmax(all, -1, true) : mx::sigmoid(all);
 }
 
-Choice choose(const array& logits, const ExpertsShape& shape, const std::vector<float>& bias) {
+Choice choose(const array& logits, const ExpertsShape& shape, const PerExpert& per_expert) {
   const kernels::ExpertRouting& routing = shape.routing;
   const int experts = static_cast<int>(shape.experts), top_k = static_cast<int>(shape.top_k);
   const array scores = scores_of(logits, routing.score);
-  array values = bias.empty() ? scores : mx::add(scores, from_host(bias));
+  array values = per_expert.bias.empty() ? scores : mx::add(scores, from_host(per_expert.bias));
   if (routing.top_groups < routing.groups) values = drop_groups(values, routing);
   const array order = mx::argpartition(values, -top_k, -1);
   const array ids = mx::slice(order, {0, experts - top_k}, {logits.shape(0), experts});
   array weights = mx::take_along_axis(scores, ids, -1);
   if (routing.renormalizes) weights = mx::divide(weights, mx::sum(weights, -1, true));
   if (routing.scale != 1) weights = mx::multiply(weights, array(routing.scale));
+  if (!per_expert.scales.empty())
+    weights = mx::multiply(weights, mx::take(from_host(per_expert.scales), ids));
   return {ids, weights};
+}
+
+void check_count(const Weights& module, const std::vector<float>& numbers, uint32_t experts) {
+  if (!numbers.empty() && numbers.size() != experts)
+    throw LoadFailure({ErrorCode::kCorrupt, fmt::format("{}: there are {} numbers for {} experts",
+                                                        module.path(), numbers.size(), experts)});
 }
 
 }  // namespace
@@ -121,15 +129,13 @@ Choice choose(const array& logits, const ExpertsShape& shape, const std::vector<
 Experts::Experts(const Weights& module,
                  const ExpertsShape& shape,
                  Range columns,
-                 std::vector<float> bias)
+                 PerExpert per_expert)
     : context_(module.context()),
       shape_(shape),
       columns_(columns.size()),
-      bias_(std::make_shared<const std::vector<float>>(std::move(bias))) {
-  if (!bias_->empty() && bias_->size() != shape.experts)
-    throw LoadFailure(
-        {ErrorCode::kCorrupt, fmt::format("{}: the bias of {} experts has {} values", module.path(),
-                                          shape.experts, bias_->size())});
+      per_expert_(std::make_shared<const PerExpert>(std::move(per_expert))) {
+  for (const auto* numbers : {&per_expert_->bias, &per_expert_->scales})
+    check_count(module, *numbers, shape.experts);
   check_group_cut(ExpertWeights(module, "down_proj", shape.hidden, shape.width).at(0), columns);
   if (context_.is_fast())
     load_packed(module, columns);
@@ -201,10 +207,10 @@ array Experts::Plain::product(const array& x, const array& ids) const {
 }
 
 array Experts::run_plain(const array& x, const array& logits) const {
-  const Choice choice = choose(logits, shape_, *bias_);
+  const Choice choice = choose(logits, shape_, *per_expert_);
   const array rows = mx::expand_dims(x, {1, 2});
   const array inner = gated(context_, shape_.gate, plain_[0].multiply(rows, choice.ids),
-                            plain_[1].multiply(rows, choice.ids));
+                            plain_[1].multiply(rows, choice.ids), shape_.limit);
   const array each = mx::squeeze(plain_[2].multiply(inner, choice.ids), 2);
   const array weighed = mx::multiply(each, mx::expand_dims(choice.weights, 2));
   return mx::astype(mx::sum(weighed, 1), x.dtype());

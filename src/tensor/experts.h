@@ -20,7 +20,14 @@ struct ExpertsShape {
   uint32_t experts = 0;
   uint32_t top_k = 0;  // experts that a token takes
   Gate gate = Gate::kSilu;
+  float limit = 0;  // see gated()
   kernels::ExpertRouting routing = {};
+};
+
+/// Numbers of each expert, [experts] or empty.
+struct PerExpert {
+  std::vector<float> bias = {};    // added to scores for the choice alone
+  std::vector<float> scales = {};  // of the weights that the choice gives
 };
 
 class ExpertWeights;
@@ -32,12 +39,11 @@ class Experts {
   /// Columns `columns`, not empty, of each expert's inside. `module` holds gate_proj, up_proj and
   /// down_proj of all experts (tensor/expert_weights.h), and their biases where they have some; the
   /// rank with the first column adds those of down_proj. Throws LoadFailure (missing, of another
-  /// shape, cut inside a quantization group). `bias` [experts], or empty, is added to scores for
-  /// the choice alone.
+  /// shape, cut inside a quantization group).
   Experts(const Weights& module,
           const ExpertsShape& shape,
           topology::Range columns,
-          std::vector<float> bias = {});
+          PerExpert per_expert = {});
 
   /// x [tokens, hidden] and logits [tokens, experts] → [tokens, hidden]: the part of these columns,
   /// which adds up over the ranks.
@@ -79,9 +85,9 @@ class Experts {
   Context context_;
   ExpertsShape shape_;
   uint32_t columns_;
-  std::shared_ptr<const std::vector<float>> bias_;  // shared: with the graph's nodes; or empty
-  std::vector<Plain> plain_;                        // gate, up, down
-  std::shared_ptr<const Packed> packed_;            // shared: with the graph's nodes
+  std::shared_ptr<const PerExpert> per_expert_;  // shared: with the graph's nodes
+  std::vector<Plain> plain_;                     // gate, up, down
+  std::shared_ptr<const Packed> packed_;         // shared: with the graph's nodes
 };
 
 }  // namespace tandem::tensor

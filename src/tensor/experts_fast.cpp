@@ -54,7 +54,7 @@ void Experts::load_packed(const Weights& module, Range columns) {
 struct Experts::Bound {
   std::shared_ptr<kernels::WorkerPool> workers;
   std::shared_ptr<const Packed> packed;
-  std::shared_ptr<const std::vector<float>> bias;
+  std::shared_ptr<const PerExpert> per_expert;
   ExpertsShape shape;
   size_t columns;
   const float* x;
@@ -69,8 +69,11 @@ struct Experts::Bound {
   }
 
   void operator()() const {
-    kernels::choose_experts(*workers, choice);
     const size_t assignments = choice.rows * shape.top_k;
+    kernels::choose_experts(*workers, choice);
+    if (!per_expert->scales.empty())
+      for (size_t i = 0; i < assignments; ++i)
+        choice.weights[i] *= per_expert->scales[choice.ids[i]];
     const kernels::ExpertRows groups =
         kernels::group_by_expert({choice.ids, assignments}, shape.top_k, shape.experts);
     kernels::moe_matmul(*workers, packed->gate_up,
@@ -80,14 +83,15 @@ struct Experts::Bound {
                          .x_rows = groups.rows.data(),
                          .y = inner,
                          .bias = bias_or_null(packed->gate_up_bias)});
-    gated_kernel(shape.gate)(*workers, {.gate = inner,
-                                        .up = inner + columns,
-                                        .out = inner,
-                                        .rows = assignments,
-                                        .width = columns,
-                                        .gate_stride = 2 * columns,
-                                        .up_stride = 2 * columns,
-                                        .out_stride = 2 * columns});
+    run_gated(*workers, shape.gate, shape.limit,
+              {.gate = inner,
+               .up = inner + columns,
+               .out = inner,
+               .rows = assignments,
+               .width = columns,
+               .gate_stride = 2 * columns,
+               .up_stride = 2 * columns,
+               .out_stride = 2 * columns});
     kernels::moe_matmul(*workers, packed->down,
                         {.x = inner,
                          .x_stride = 2 * columns,
@@ -106,12 +110,12 @@ struct Experts::Bound {
 
 array Experts::run_fast(const array& x, const array& logits) const {
   const auto bind = [packed = packed_, workers = context_.workers, shape = shape_,
-                     columns = size_t{columns_}, bias = bias_](const std::vector<array>& in,
-                                                               std::vector<array>& out) -> CpuCall {
+                     columns = size_t{columns_}, per_expert = per_expert_](
+                        const std::vector<array>& in, std::vector<array>& out) -> CpuCall {
     for (array& each : out) allocate(each);
     return Bound{.workers = workers,
                  .packed = packed,
-                 .bias = bias,
+                 .per_expert = per_expert,
                  .shape = shape,
                  .columns = columns,
                  .x = in[0].data<float>(),
@@ -121,7 +125,7 @@ array Experts::run_fast(const array& x, const array& logits) const {
                             .experts = shape.experts,
                             .top_k = shape.top_k,
                             .routing = shape.routing,
-                            .bias = bias->empty() ? nullptr : bias->data(),
+                            .bias = per_expert->bias.empty() ? nullptr : per_expert->bias.data(),
                             .logits_stride = row_stride(in[1]),
                             .ids = out[4].data<uint32_t>(),
                             .weights = out[3].data<float>()},

@@ -33,9 +33,6 @@ void layer_norm(const float* x,
 RmsNorm::RmsNorm(const Weights& module, double eps, double offset)
     : RmsNorm(module.context(), moved(module.vector("weight"), offset), eps) {}
 
-RmsNorm::RmsNorm(const Context& context, uint32_t width, double eps)
-    : RmsNorm(context, std::vector<float>(width, 1.0F), eps) {}
-
 RmsNorm::RmsNorm(const Context& context, std::vector<float> weight, double eps)
     : context_(context),
       eps_(static_cast<float>(eps)),

@@ -10,7 +10,9 @@ class RmsNorm {
  public:
   RmsNorm(const Weights& module, double eps, double offset = 0);
   /// Without weight: x / rms(x) over runs of `width`.
-  RmsNorm(const Context& context, uint32_t width, double eps);
+  RmsNorm(const Context& context, uint32_t width, double eps)
+      : RmsNorm(context, std::vector<float>(width, 1.0F), eps) {}
+  RmsNorm(const Context& context, std::vector<float> weight, double eps);
 
   /// [tokens, n * width] → the same.
   array operator()(const array& x) const;
@@ -23,7 +25,6 @@ class RmsNorm {
   Sum of_sum(const array& x, const array& y) const;
 
  private:
-  RmsNorm(const Context& context, std::vector<float> weight, double eps);
   array run_fast(const array& x) const;
   Sum sum_fast(const array& x, const array& y) const;
 

@@ -60,6 +60,15 @@ class Session {
     return {stage_->logits().begin(), stage_->logits().end()};
   }
 
+  /// A new request goes on behind the first pages of request 0. Requires a model without states.
+  void share_pages(size_t request, uint32_t pages) {
+    requests_.resize(std::max(requests_.size(), request + 1));
+    const auto& all = requests_[0].pages;
+    requests_[request] = {.length = pages * kPageTokens,
+                          .pages = {all.begin(), all.begin() + pages}};
+  }
+  bool has_states() const { return !stage_->config().is_recurrent.empty(); }
+
  private:
   struct Request {
     uint32_t length = 0;
@@ -149,6 +158,22 @@ TEST_CASE("chunk: uneven chunks, then single tokens") {
         sizes.push_back(1);
         check_near(in_pieces(session, golden.tokens("tokens"), sizes), golden.logits("full.logits"),
                    tolerance);
+      });
+}
+
+TEST_CASE("warm: a prompt that begins on another's pages gives what it gives alone") {
+  for_each_checkpoint(
+      [](const Golden& golden, const std::string& name, tensor::Path path, float tolerance) {
+        Session session(name, path);
+        if (session.has_states()) return;
+        const Tokens tokens = golden.tokens("tokens");
+        in_pieces(session, tokens, {static_cast<int32_t>(tokens.size())});
+        const Logits want = golden.logits("full.logits");
+        constexpr uint32_t kShared = 3;
+        session.share_pages(1, kShared);
+        const Tokens rest(tokens.begin() + kShared * kPageTokens, tokens.end());
+        check_near(session.step({{1, rest}}, tensor::Wanted::kAll),
+                   {want.begin() + kShared * kPageTokens * kVocab, want.end()}, tolerance);
       });
 }
 

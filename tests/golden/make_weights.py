@@ -22,6 +22,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 SEED, HIDDEN, VOCAB = 1, 128, 320
 UPSTREAM = ("qwen3_5", "qwen3_5_moe", "qwen3_next")  # also as they were released, with the logits of f32
 VARIANTS = {"f32": None, "g64": 64, "g32": 32}  # 4-bit group sizes
+PUBLISHED = (  # mlx-lm's names of step3p5 and those of its first checkpoints
+    (".mlp.switch_mlp.", ".moe."),
+    (".mlp.gate.gate.", ".moe.gate."),
+    (".mlp.gate.router_bias", ".moe.router_bias"),
+    (".mlp.share_expert.", ".share_expert."),
+)
 LATENT = ("deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_moe_lite", "glm_moe_dsa", "kimi_k2", "mistral4")
 GROUPED = ("exaone_moe", "glm4_moe", *LATENT)  # experts in groups, beside shared ones
 PLAIN_ROUTERS = tuple(kind for kind in GROUPED if kind != "mistral4")  # never quantized
@@ -212,6 +218,24 @@ def architectures():
             final_logit_softcapping=3.0,
             tie_word_embeddings=True,
         ),
+        "gemma4_moe": dict(
+            base,
+            model_type="gemma4_text",
+            num_hidden_layers=3,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            head_dim=32,
+            global_head_dim=64,
+            num_kv_shared_layers=0,
+            hidden_size_per_layer_input=0,
+            layer_types=["sliding_attention", "sliding_attention", "full_attention"],
+            sliding_window=12,
+            tie_word_embeddings=True,
+            enable_moe_block=True,
+            num_experts=8,
+            top_k_experts=3,
+            moe_intermediate_size=64,
+        ),
         "gemma4_shared": dict(
             base,
             model_type="gemma4_text",
@@ -380,6 +404,32 @@ def architectures():
             no_rope_layer_interval=2,
             tie_word_embeddings=True,
         ),
+        "step3p5": dict(
+            base,
+            model_type="step3p5",
+            num_hidden_layers=4,
+            num_attention_heads=4,
+            num_attention_groups=2,
+            head_dim=32,
+            attention_other_setting=dict(num_attention_heads=6, num_attention_groups=3),
+            layer_types=["full_attention", "sliding_attention", "sliding_attention", "full_attention"],
+            sliding_window=12,
+            rope_theta=[1e6, 1e4, 1e4, 1e6],
+            partial_rotary_factors=[0.5, 1.0, 1.0, 0.5],
+            rope_scaling=llama3,
+            yarn_only_types=["full_attention"],
+            use_head_wise_attn_gate=True,
+            moe_num_experts=8,
+            moe_top_k=3,
+            moe_intermediate_size=64,
+            share_expert_dim=128,
+            moe_layers_enum="1,2,3",
+            moe_router_scaling_factor=3.0,
+            norm_expert_weight=True,
+            swiglu_limits=[0.0, 0.0, 0.3, 0.3],
+            swiglu_limits_shared=[0.4, 0.0, 0.0, 0.3],
+            tie_word_embeddings=False,
+        ),
         "ministral3": dict(
             base,
             **gqa,
@@ -524,6 +574,7 @@ def architectures():
     families["gemma3"] = dict(
         model_type="gemma3", vocab_size=VOCAB, text_config=families["gemma3_text"], vision_config=dict(hidden_size=8)
     )
+    families["step3p5_published"] = dict(families["step3p5"], is_published=True, has_plain_routers=True)
     families["gemma4"] = dict(
         model_type="gemma4", vocab_size=VOCAB, text_config=families["gemma4_shared"], vision_config=dict(hidden_size=8)
     )
@@ -544,6 +595,9 @@ def experts_of(config, layer):
     if kind == "lfm2_moe":
         moe = ("feed_forward", config["num_experts"], config["moe_intermediate_size"])
         return moe if layer >= config["num_dense_layers"] else None
+    if kind == "step3p5":
+        moe = ("mlp", config["moe_num_experts"], config["moe_intermediate_size"])
+        return moe if str(layer) in config["moe_layers_enum"].split(",") else None
     if not config.get("is_moe_layer", [True] * (layer + 1))[layer]:
         return None
     if kind in ("minimax", "mixtral"):
@@ -569,7 +623,12 @@ def quantization(config, variant):
         whole = dict(group_size=VARIANTS[variant], bits=4)
     if config["model_type"] in PLAIN_ROUTERS:
         return whole
-    name = "router" if config["model_type"] == "gpt_oss" else "gate"
+    if config["model_type"] == "gemma4_text":
+        routers = [f"model.layers.{i}.router.proj" for i in layers if config.get("enable_moe_block")]
+        return whole | {router: dict(group_size=64, bits=8) for router in routers}
+    if config.get("has_plain_routers"):
+        return whole
+    name = {"gpt_oss": "router", "step3p5": "gate.gate"}.get(config["model_type"], "gate")
     blocks = [f"model.layers.{i}.{experts_of(config, i)[0]}" for i in layers if experts_of(config, i)]
     routers = [f"{block}.{name}" for block in blocks]
     if is_delta(config):
@@ -658,6 +717,14 @@ def gemma4_shapes(config):
             norms["post_per_layer_input_norm"] = HIDDEN
         for norm in ("input", "post_attention", "pre_feedforward", "post_feedforward"):
             norms[f"{norm}_layernorm"] = HIDDEN
+        if config.get("enable_moe_block"):
+            experts, width = config["num_experts"], config["moe_intermediate_size"]
+            linear["router.proj"] = (experts, HIDDEN)
+            for name, rows, columns in (("gate", width, HIDDEN), ("up", width, HIDDEN), ("down", HIDDEN, width)):
+                linear[f"experts.switch_glu.{name}_proj"] = (experts, rows, columns)
+            out[f"{p}router.scale"], out[f"{p}router.per_expert_scale"] = (HIDDEN,), (experts,)
+            for norm in ("pre_feedforward_layernorm_2", "post_feedforward_layernorm_1", "post_feedforward_layernorm_2"):
+                norms[norm] = HIDDEN
         out |= {f"{p}{name}.weight": shape for name, shape in linear.items()}
         out |= {f"{p}{name}.weight": (width,) for name, width in norms.items()}
         out[f"{p}layer_scalar"] = (1,)
@@ -720,10 +787,37 @@ def latent_attention(config):
     }
 
 
+def step3p5_shapes(config):
+    out = {"model.embed_tokens.weight": (VOCAB, HIDDEN), "model.norm.weight": (HIDDEN,)}
+    out["lm_head.weight"] = (VOCAB, HIDDEN)
+    for i, kind in enumerate(config["layer_types"]):
+        p, head_dim = f"model.layers.{i}.", config["head_dim"]
+        heads = config["attention_other_setting"] if kind == "sliding_attention" else config
+        q, kv = heads["num_attention_heads"] * head_dim, heads["num_attention_groups"] * head_dim
+        out[f"{p}self_attn.q_proj.weight"], out[f"{p}self_attn.o_proj.weight"] = (q, HIDDEN), (HIDDEN, q)
+        out[f"{p}self_attn.k_proj.weight"] = out[f"{p}self_attn.v_proj.weight"] = (kv, HIDDEN)
+        out[f"{p}self_attn.g_proj.weight"] = (heads["num_attention_heads"], HIDDEN)
+        out[f"{p}self_attn.q_norm.weight"] = out[f"{p}self_attn.k_norm.weight"] = (head_dim,)
+        for norm in ("input_layernorm", "post_attention_layernorm"):
+            out[f"{p}{norm}.weight"] = (HIDDEN,)
+        moe = experts_of(config, i)
+        blocks = [("mlp", (), config["intermediate_size"])]
+        if moe:
+            _, experts, width = moe
+            out[f"{p}mlp.gate.gate.weight"], out[f"{p}mlp.gate.router_bias"] = (experts, HIDDEN), (experts,)
+            blocks = [("mlp.switch_mlp", (experts,), width), ("mlp.share_expert", (), config["share_expert_dim"])]
+        for block, several, width in blocks:
+            out[f"{p}{block}.gate_proj.weight"] = out[f"{p}{block}.up_proj.weight"] = (*several, width, HIDDEN)
+            out[f"{p}{block}.down_proj.weight"] = (*several, HIDDEN, width)
+    return out
+
+
 def shapes(config):
     """Tensor name → shape, as mlx-lm names them."""
     if config["model_type"] == "gemma4_text":
         return gemma4_shapes(config)
+    if config["model_type"] == "step3p5":
+        return step3p5_shapes(config)
     if config["model_type"] in ("lfm2", "lfm2_moe"):
         return lfm2_shapes(config)
     head_dim = config.get("head_dim", HIDDEN // config["num_attention_heads"])
@@ -825,6 +919,16 @@ def quantize(weight, group, bits=4):
     return packed, scale[..., 0].astype(np.float32), bias[..., 0].astype(np.float32)
 
 
+def published_experts(name, value):
+    """As transformers keeps gemma4's: gate above up in one tensor."""
+    base, part = name.split(".switch_glu.")
+    if part == "down_proj.weight":
+        yield f"{base}.down_proj", value
+    elif part == "gate_proj.weight":
+        up = draw(name.replace("gate_proj", "up_proj"), value.shape)
+        yield f"{base}.gate_up_proj", np.concatenate([value, up], axis=1)
+
+
 def power_of_two(ratio):
     """E8M0: the exponent of the least power that is no less."""
     return np.clip(np.ceil(np.log2(np.maximum(ratio, 1e-30))) + 127, 1, 246).astype(np.uint8)
@@ -888,6 +992,12 @@ def tensors(config, variant, is_released=False):
         if "vision_config" in config:
             yield "vision_tower.patches.weight", draw("patches", (8, 8))
         return
+    if config.get("is_published"):
+        for name, value in tensors(dict(config, is_published=False), variant):
+            for ours, theirs in PUBLISHED:
+                name = name.replace(ours, theirs)
+            yield name, value - 1 if "norm" in name else value
+        return
     for name, shape in shapes(config).items():
         value = draw(name, shape)
         is_kept = len(shape) == 1 or name.endswith((".conv.weight", ".conv1d.weight", ".bias"))
@@ -895,6 +1005,9 @@ def tensors(config, variant, is_released=False):
         is_kept |= config["model_type"] in PLAIN_ROUTERS and name.endswith("mlp.gate.weight")
         # The reference would quantize what it makes of this once more.
         is_kept |= config["model_type"] == "deepseek_v3" and name.endswith("kv_b_proj.weight")
+        if variant == "f32" and ".switch_glu." in name:
+            yield from published_experts(name, value)
+            continue
         if variant == "f32" or is_kept:
             yield name, value
             continue

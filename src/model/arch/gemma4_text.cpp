@@ -1,6 +1,6 @@
 // Gemma 4 without its towers: layers that see everything have wider heads than those that see a
-// window; values are normalised; the last layers may read the keys and values of earlier ones, and
-// layers may be told of the tokens.
+// window; values are normalised; experts may stand beside the MLP; the last layers may read the
+// keys and values of earlier ones, and layers may be told of the tokens.
 #include <cmath>
 
 #include "model/arch.h"
@@ -8,6 +8,8 @@
 #include "model/blocks/mlp.h"
 #include "model/config_fields.h"
 #include "tensor/activation.h"
+#include "tensor/experts.h"
+#include "tensor/gather.h"
 
 namespace tandem::model::arch {
 namespace {
@@ -29,6 +31,54 @@ struct Gemma4Told {
   }
 };
 
+/// The normalised weights of a router's own RMS norm, which also shrinks what it gives.
+std::vector<float> router_weights(const Config& c, const Weights& w) {
+  std::vector<float> out = w.vector("scale");
+  for (float& each : out) each /= std::sqrt(static_cast<float>(c.hidden));
+  return out;
+}
+
+/// Experts beside the MLP: both take what the attention has left, each with norms of its own.
+struct Gemma4Experts {
+  tensor::Context context;
+  uint32_t hidden;
+  tensor::RmsNorm before, after, after_mlp, before_router;
+  std::optional<tensor::ColumnLinear> router;  // absent on a rank without columns
+  std::optional<tensor::Experts> experts;
+
+  Gemma4Experts(const Config& c, const Weights& w)
+      : context(w.context()),
+        hidden(c.hidden),
+        before(w / "pre_feedforward_layernorm_2", c.rms_eps),
+        after(w / "post_feedforward_layernorm_2", c.rms_eps),
+        after_mlp(w / "post_feedforward_layernorm_1", c.rms_eps),
+        before_router(context, router_weights(c, w / "router"), c.rms_eps) {
+    const topology::Range columns = w.part().expert_mlp;
+    if (columns.empty()) {
+      (w / "router").skip();
+      (w / "experts").skip();
+      return;
+    }
+    router.emplace(w / "router" / "proj", c.hidden, topology::Range{0, c.experts});
+    experts.emplace(w,
+                    tensor::ExpertsShape{.hidden = c.hidden,
+                                         .width = c.expert_mlp,
+                                         .experts = c.experts,
+                                         .top_k = c.experts_of_token,
+                                         .gate = c.gate,
+                                         .routing = c.routing},
+                    columns,
+                    tensor::PerExpert{.scales = (w / "router").vector("per_expert_scale")});
+  }
+
+  /// x [tokens, hidden], and what the MLP made of it → their sum.
+  array operator()(const array& x, const array& of_mlp) const {
+    const array part = experts ? (*experts)(before(x), (*router)(before_router(x)))
+                               : tensor::zeros_after(context, x, hidden);
+    return after_mlp(of_mlp) + after(tensor::all_sum(context, part));
+  }
+};
+
 /// An RMS norm before and after each of attention and MLP, then what the layer is told; all of it
 /// times a number of the layer's.
 struct Gemma4Layer {
@@ -36,6 +86,7 @@ struct Gemma4Layer {
   tensor::RmsNorm input_norm, after_attention, before_mlp, after_mlp;
   Attention attention;
   SwiGlu mlp;
+  std::optional<Gemma4Experts> experts;
   std::optional<Gemma4Told> told;
   float scale;
 
@@ -50,6 +101,7 @@ struct Gemma4Layer {
                   AttentionOptions{.qk_norm = c.rms_eps, .norms_values = true}.of_layer(c, index)),
         mlp(make_mlp(c, w / "mlp", index)),
         scale(w.vector("layer_scalar").at(0)) {
+    if (c.experts != 0) experts.emplace(c, w);
     if (c.layer_inputs != 0) told.emplace(c, w);
   }
 
@@ -62,7 +114,8 @@ struct Gemma4Layer {
   array operator()(const array& x, kv::Layer* kv, const Step& step, const array* input) const {
     const array attended = after_attention(attention(input_norm(x), kv, step));
     const auto [h, normed] = before_mlp.of_sum(x, attended);
-    array out = h + after_mlp(mlp(normed));
+    const array of_mlp = mlp(normed);
+    array out = h + after_mlp(experts ? (*experts)(h, of_mlp) : of_mlp);
     if (told) out = out + (*told)(out, *input);
     return scale == 1 ? out : tensor::scaled(context, out, scale);
   }
@@ -114,8 +167,19 @@ void refuse_unknown_parts(const Json& json) {
            fmt::format("use_bidirectional_attention {} is not supported; vision is, whose tower is "
                        "left out",
                        both_ways->dump()));
-  if (flag(json, "enable_moe_block", false))
-    refuse(ErrorCode::kUnsupported, "enable_moe_block is not supported");
+}
+
+/// Every layer has them, or none.
+void decode_gemma4_experts(const Json& json, Config& c) {
+  if (!flag(json, "enable_moe_block", false)) return;
+  c.experts = count(json, "num_experts");
+  c.experts_of_token = count(json, "top_k_experts");
+  c.expert_mlp = count(json, "moe_intermediate_size");
+  c.routing.renormalizes = true;  // of equal effect: a softmax over those chosen
+  c.has_experts.assign(c.layers, true);
+  if (c.experts_of_token > c.experts)
+    refuse(ErrorCode::kCorrupt,
+           fmt::format("top_k_experts is {} of {} experts", c.experts_of_token, c.experts));
 }
 
 Config decode_gemma4(const Json& given) {
@@ -138,6 +202,7 @@ Config decode_gemma4(const Json& given) {
   c.attention_scale = 1;
   c.logit_softcap = has_no_cap ? 0 : above_zero(json, "final_logit_softcapping");
   c.has_equal_kv = flag(json, "attention_k_eq_v", false);
+  decode_gemma4_experts(json, c);
   c.wide_mlps_from = decode_wide_mlps(json, c);
   c.layer_inputs = decode_layer_inputs(json, c.vocab);
   if (find(json, "layer_types") != nullptr) return c;

@@ -105,6 +105,8 @@ Attention::Attention(const Weights& w, const Config& c, AttentionOptions options
     for (const char* unused : {"k_proj", "v_proj", options.names.k_norm}) (w / unused).skip();
   if (options.norms_values && !options.only_reads)
     v_norm_.emplace(context_, shape_.head_dim, c.rms_eps);
+  if (options.head_gate != nullptr)
+    head_gate_.emplace(w / options.head_gate, c.hidden, heads_of(w, options).heads);
   if (options.qk_norm) load_norms(w, c, options);
 }
 
@@ -148,7 +150,8 @@ array Attention::operator()(const array& x, kv::Layer* kv, const Step& step) con
   const array last = is_gated ? qkv[2] : qkv.back();
   const array v = v_norm_ ? (*v_norm_)(last) : last;
   const array read = kv->attend({.q = q, .k = k, .v = v}, shape_, step, context_);
-  return out_(is_gated ? tensor::gated(context_, tensor::Gate::kSigmoid, qkv[3], read) : read);
+  if (is_gated) return out_(tensor::gated(context_, tensor::Gate::kSigmoid, qkv[3], read));
+  return out_(head_gate_ ? tensor::times_sigmoid(context_, read, (*head_gate_)(x)) : read);
 }
 
 }  // namespace tandem::model

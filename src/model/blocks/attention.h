@@ -28,10 +28,11 @@ struct AttentionOptions {
   bool norms_all_heads = false;        // together, not each by itself
   bool has_sinks = false;              // a logit without value beside those of each query head
   bool is_gated = false;  // q_proj has a gate beside each query, whose sigmoid weighs what is read
-  bool norms_values = false;    // an RMS norm of each value head, without weight
-  bool has_equal_kv = false;    // values are keys before norm and rope; requires norms
-  bool only_reads = false;      // keys and values of the layer that `kv` belongs to
-  const char* fused = nullptr;  // where q, k and v are the rows of one matrix, in this order
+  bool norms_values = false;        // an RMS norm of each value head, without weight
+  bool has_equal_kv = false;        // values are keys before norm and rope; requires norms
+  const char* head_gate = nullptr;  // whose sigmoids weigh what each query head has read
+  bool only_reads = false;          // keys and values of the layer that `kv` belongs to
+  const char* fused = nullptr;      // where q, k and v are the rows of one matrix, in this order
   AttentionNames names = {};
 
   /// The same with what the config says of a layer: its window, its rope, whose keys it reads.
@@ -61,6 +62,7 @@ class Attention {
   tensor::AttentionShape shape_;
   bool norms_all_heads_;
   std::optional<tensor::StackedLinear> qkv_;  // and gates; absent on a rank without heads
+  std::optional<tensor::ColumnLinear> head_gate_;
   std::optional<tensor::RmsNorm> q_norm_, k_norm_, v_norm_;
   std::optional<tensor::SplitRmsNorm> q_all_norm_, k_all_norm_;
   tensor::RowLinear out_;

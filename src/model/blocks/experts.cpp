@@ -38,16 +38,19 @@ ExpertMlp::ExpertMlp(const tensor::Weights& w, const Config& c, ExpertMlpOptions
                                         .experts = c.experts,
                                         .top_k = c.experts_of_token,
                                         .gate = c.gate,
+                                        .limit = options.limit,
                                         .routing = c.routing},
                    columns,
-                   options.bias == nullptr ? std::vector<float>() : w.vector(options.bias));
+                   tensor::PerExpert{.bias = options.bias == nullptr ? std::vector<float>()
+                                                                     : w.vector(options.bias)});
   if (c.shared_mlp > 0) load_shared(w, c, options);
 }
 
 void ExpertMlp::load_shared(const tensor::Weights& w,
                             const Config& c,
                             const ExpertMlpOptions& options) {
-  shared_.emplace(w / options.shared, c, c.shared_mlp, shared_columns(w, c, w.part().expert_mlp));
+  shared_.emplace(w / options.shared, c, c.shared_mlp, shared_columns(w, c, w.part().expert_mlp),
+                  MlpNames{}, options.shared_limit);
   if (options.shared_gate != nullptr)
     shared_gate_.emplace(w / options.shared_gate, c.hidden, Range{0, 1});
 }

@@ -15,6 +15,8 @@ struct ExpertMlpOptions {
   const char* bias = nullptr;         // of scores, for the choice alone
   const char* shared = nullptr;       // the expert that every token takes
   const char* shared_gate = nullptr;  // whose sigmoid weighs it
+  float limit = 0;                    // in experts: see tensor::gated()
+  float shared_limit = 0;             // in the one that every token takes
 };
 
 /// A router and the experts among which it chooses, the inside of each cut over the ranks; beside

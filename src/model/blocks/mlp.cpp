@@ -9,9 +9,16 @@ using topology::Range;
 SwiGlu::SwiGlu(const tensor::Weights& w, const Config& c, MlpNames names)
     : SwiGlu(w, c, c.mlp, w.part().mlp, names) {}
 
-SwiGlu::SwiGlu(
-    const tensor::Weights& w, const Config& c, uint32_t width, Range columns, MlpNames names)
-    : context_(w.context()), gate_(c.gate), down_(w / names.down, c.hidden, width, columns) {
+SwiGlu::SwiGlu(const tensor::Weights& w,
+               const Config& c,
+               uint32_t width,
+               Range columns,
+               MlpNames names,
+               float limit)
+    : context_(w.context()),
+      gate_(c.gate),
+      limit_(limit),
+      down_(w / names.down, c.hidden, width, columns) {
   if (columns.empty()) {
     w.skip();
     return;
@@ -27,7 +34,7 @@ SwiGlu::SwiGlu(
 
 tensor::array SwiGlu::inside(const tensor::array& x) const {
   const auto gate_up = (*gate_up_)(x);
-  return tensor::gated(context_, gate_, gate_up[0], gate_up[1]);
+  return tensor::gated(context_, gate_, gate_up[0], gate_up[1], limit_);
 }
 
 tensor::array SwiGlu::operator()(const tensor::array& x) const {

@@ -14,7 +14,7 @@ struct MlpNames {
 };
 
 /// down(act(gate(x)) * up(x)) with the config's activation, its inside cut over the ranks. Gate and
-/// up may be one matrix, gate_up_proj.
+/// up may be one matrix, gate_up_proj. Of both, a limit (tensor::gated()).
 class SwiGlu {
  public:
   SwiGlu(const tensor::Weights& w, const Config& config, MlpNames names = {});
@@ -23,7 +23,8 @@ class SwiGlu {
          const Config& config,
          uint32_t width,
          topology::Range columns,
-         MlpNames names = {});
+         MlpNames names = {},
+         float limit = 0);
 
   /// [tokens, hidden] → the same.
   tensor::array operator()(const tensor::array& x) const;
@@ -35,6 +36,7 @@ class SwiGlu {
 
   tensor::Context context_;
   tensor::Gate gate_;
+  float limit_;
   std::optional<tensor::StackedLinear> gate_up_;  // absent on a rank without columns
   tensor::RowLinear down_;
 };
