@@ -7,6 +7,7 @@
 #include "kernels/activation.h"
 #include "kernels/data_test.h"
 #include "kernels/kv_write.h"
+#include "kernels/limited_swiglu.h"
 #include "kernels/norm.h"
 #include "kernels/rope.h"
 
@@ -247,6 +248,21 @@ TEST_CASE("gated activations: within 2e-6 of doubles over the whole range, where
     named.run(one, single);
     REQUIRE(alone[0] == out[i]);
   });
+}
+
+TEST_CASE("limited swiglu: the gate is capped from above, what it weighs from both sides") {
+  const std::vector<float> gate = {-8, -1, 0, 0.5f, 1, 9, 3}, up = {-9, 1, 2, -0.5f, 0.75f, 4, -4};
+  WorkerPool pool(2);
+  std::vector<float> out(gate.size());
+  limited_swiglu(
+      pool,
+      {.gate = gate.data(), .up = up.data(), .out = out.data(), .rows = 1, .width = gate.size()},
+      0.7f);
+  for (size_t i = 0; i < gate.size(); ++i) {
+    const double silu = double{gate[i]} / (1 + std::exp(-double{gate[i]}));
+    const double want = std::min(silu, 0.7) * std::clamp(double{up[i]}, -0.7, 0.7);
+    CHECK(std::abs(double{out[i]} - want) < 1e-6);
+  }
 }
 
 TEST_CASE("softcap: relative error below 2e-6, and its limits are the cap") {

@@ -131,6 +131,21 @@ TEST_CASE("families: gemma4 turns a quarter of wide heads, and all of those that
   CHECK(refusal(json).find("num_kv_shared_layers") != std::string::npos);
 }
 
+TEST_CASE(
+    "families: gemma4 may have experts beside its MLPs, weighed by a softmax of those chosen") {
+  Json json = gemma4();
+  json.update({{"enable_moe_block", true}, {"num_experts", 8}, {"top_k_experts", 3}});
+  CHECK(refusal(json).find("moe_intermediate_size") != std::string::npos);
+  json["moe_intermediate_size"] = 32;
+  const Config c = decode(json);
+  CHECK(c.experts == 8);
+  CHECK(c.experts_of_token == 3);
+  CHECK(c.expert_mlp == 32);
+  CHECK(c.routing.score == tensor::ExpertScore::kSoftmax);
+  CHECK(c.routing.renormalizes);
+  CHECK(refuses(json, "top_k_experts", 9));
+}
+
 TEST_CASE("families: the last layers of gemma4 read others' keys, and have wider MLPs") {
   Json json = gemma4();
   const std::string window = "sliding_attention", all = "full_attention";
@@ -472,6 +487,55 @@ TEST_CASE("families: qwen3_5 turns a quarter of each head, and its experts are r
   json["shared_expert_intermediate_size"] = 64;
   CHECK(decode(json).shared_mlp == 64);
   CHECK(decode(json).routing.renormalizes);
+Json step() {
+  Json json = base("step3p5");
+  const std::string window = "sliding_attention", all = "full_attention";
+  json.erase("num_key_value_heads");
+  json.update(
+      {{"num_attention_groups", 2},
+       {"attention_other_setting", {{"num_attention_heads", 6}, {"num_attention_groups", 3}}},
+       {"layer_types", {all, window, window, all, window, window, all}},
+       {"rope_theta", {1e6, 1e4, 1e4, 1e6, 1e4, 1e4, 5}},
+       {"partial_rotary_factors", {0.5, 1, 1, 0.5, 1, 1, 7}},
+       {"moe_num_experts", 8},
+       {"moe_top_k", 2},
+       {"moe_intermediate_size", 32},
+       {"share_expert_dim", 64},
+       {"moe_layers_enum", "2,3,5,6"},
+       {"swiglu_limits", {0, 0, 0, 7, nullptr}},
+       {"swiglu_limits_shared", {0, 16}}});
+  return json;
+}
+
+TEST_CASE("families: step3p5's windows have heads and a rope of their own") {
+  const Config c = decode(step());
+  CHECK(c.kv_heads == 2);
+  CHECK(c.window_heads == topology::HeadShape{6, 3, 32});
+  CHECK(c.windows == std::vector<uint32_t>{0, 512, 512, 0, 512, 512});
+  CHECK(c.rope->inverse_frequencies.size() == 8);
+  CHECK(c.rope->inverse_frequencies[7] == doctest::Approx(std::pow(1e6, -14.0 / 16)));
+  CHECK(c.window_rope->inverse_frequencies.size() == 16);
+  CHECK(c.has_experts == std::vector<bool>{false, false, true, true, false, true});
+  CHECK(c.expert_limits == std::vector<float>{0, 0, 0, 7, 0, 0});
+  CHECK(c.mlp_limits == std::vector<float>{0, 16, 0, 0, 0, 0});
+  CHECK(c.routing.scale == 3);
+  CHECK(refuses(step(), "rope_theta", {1, 2, 3, 4, 5, 6}));
+  CHECK(refuses(step(), "partial_rotary_factors", {1, 1}));
+  CHECK(refuses(step(), "layer_types", nullptr));
+  CHECK(refuses(step(), "moe_layers_enum", "2,x"));
+  CHECK(refuses(step(), "swiglu_limits", {"a"}));
+  CHECK(refuses(step(), "moe_router_activation", "softmax"));
+  CHECK(refuses(step(), "attention_other_setting", 3));
+}
+
+TEST_CASE("families: a rope that step3p5 gives some kinds of layers alone is not the others'") {
+  Json json = step();
+  json["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 2.0}};
+  json["yarn_only_types"] = {"full_attention"};
+  CHECK(decode(json).rope->inverse_frequencies[0] == 0.5F);
+  CHECK(decode(json).window_rope->inverse_frequencies[0] == 1);
+  json["yarn_only_types"] = Json::array();
+  CHECK(decode(json).window_rope->inverse_frequencies[0] == 0.5F);
 }
 
 TEST_CASE("families: mixtral and qwen2_moe say their experts in their own words") {
