@@ -26,7 +26,7 @@ struct Scene {
   Scene(TestRandom& random, size_t most_rows, size_t most_context) {
     args.kv_heads = random.size(1, 4);
     args.heads = args.kv_heads * random.size(1, 5) + random.size(0, 1);
-    args.head_dim = random.chance(0.5)   ? random.pick<size_t>({16, 64, 80, 128})
+    args.head_dim = random.chance(0.5)   ? random.pick<size_t>({16, 64, 80, 128, 512})
                     : random.chance(0.8) ? random.size(1, 40)
                                          : random.size(100, 256);
     args.page_tokens = random.pick<size_t>({1, 7, 8, 16, 24, 32, 64, 128});
