@@ -71,7 +71,7 @@ struct DeltaColumns {
     return {args.states + index * args.state_stride + head * args.head_floats() + column,
             args.value_dim};
   }
-  To work() const { return {scratch, kDeltaColumns}; }
+  To work() const { return {scratch, kVectors * V::kLanes}; }
 
   void copy(From from, To to) const {
     if (from.at == to.at) return;
@@ -101,55 +101,90 @@ struct DeltaColumns {
     return slot(row.saves.back().slot);
   }
 
-  /// One token: the state moves from one place to another, or stays where it is.
-  [[gnu::always_inline]] void run_token(size_t token, From from, To to) const {
-    const DeltaToken x = DeltaToken::at(args, prepared, token);
-    const size_t keys = head / (args.value_heads / args.key_heads) * args.key_dim;
-    const float* k = x.k + keys;
-    const float* q = x.q + keys;
-    const float* decay = x.g + head * args.decays();
-    const V g = V::all(decay[0]), beta = V::all(x.beta[head]);
-    V seen[kVectors], change[kVectors], out[kVectors];
-    for (V& each : seen) each = V::zero();
-    if constexpr (kForm != DeltaForm::kSsd) {
-      for (size_t i = 0; i < args.key_dim; ++i) {
-        const V key = V::all(kForm == DeltaForm::kChannelDelta ? k[i] * decay[i] : k[i]);
+  const float* key_of(size_t token) const {
+    const size_t shared = head / (args.value_heads / args.key_heads);
+    return DeltaToken::at(args, prepared, token).k + shared * args.key_dim;
+  }
+  const float* decay_of(size_t token) const {
+    return DeltaToken::at(args, prepared, token).g + head * args.decays();
+  }
+  /// What multiplies row i of a state to find a key in it, once it has shrunk where rows shrink
+  /// each by itself.
+  [[gnu::always_inline]] static V factor(const float* key, const float* decay, size_t i) {
+    return V::all(kForm == DeltaForm::kChannelDelta ? key[i] * decay[i] : key[i]);
+  }
+
+  /// What a token's key finds in the state before it.
+  [[gnu::always_inline]] void look(size_t token, From from, V* seen) const {
+    const float *k = key_of(token), *decay = decay_of(token);
+    for (int j = 0; j < kVectors; ++j) seen[j] = V::zero();
+    for (size_t i = 0; i < args.key_dim; ++i) {
+      const V key = factor(k, decay, i);
 #pragma GCC unroll 4
-        for (int j = 0; j < kVectors; ++j)
-          seen[j] = V::fma(key, load(from.at + i * from.stride + j * V::kLanes), seen[j]);
-      }
+      for (int j = 0; j < kVectors; ++j)
+        seen[j] = V::fma(key, load(from.at + i * from.stride + j * V::kLanes), seen[j]);
     }
-    const size_t at = head * args.value_dim + column;
-    const float* v = args.v + token * args.v_stride + at;
+  }
+
+  /// What a token adds to the state with its key, and what it reads of itself alone.
+  [[gnu::always_inline]] void begin_token(size_t token, V* seen, V* change, V* out) const {
+    const DeltaToken x = DeltaToken::at(args, prepared, token);
+    const V g = V::all(decay_of(token)[0]), beta = V::all(x.beta[head]);
+    const float* v = args.v + token * args.v_stride + head * args.value_dim + column;
     for (int j = 0; j < kVectors; ++j) {
       const V value = load(v + j * V::kLanes);
       const V old = kForm == DeltaForm::kChannelDelta ? seen[j] : g * seen[j];
-      change[j] = kForm == DeltaForm::kSsd ? value * beta : (value - old) * beta;
+      change[j] = (kForm == DeltaForm::kSsd ? value : value - old) * beta;
       out[j] = kForm == DeltaForm::kSsd ? value * V::all(args.skip[head]) : V::zero();
+      seen[j] = V::zero();
     }
+  }
+
+  /// One token: the state moves from one place to another, or stays where it is. `seen` is what its
+  /// key finds; with kHasNext, it becomes what the next token's finds.
+  template <bool kHasNext>
+  [[gnu::always_inline]] void run_token(size_t token, From from, To to, V* seen) const {
+    const float* k = key_of(token);
+    const DeltaToken x = DeltaToken::at(args, prepared, token);
+    const float* q = x.q + (k - x.k);
+    const float* decay = decay_of(token);
+    const float* next = kHasNext ? key_of(token + 1) : k;
+    const float* next_decay = kHasNext ? decay_of(token + 1) : decay;
+    V change[kVectors], out[kVectors];
+    begin_token(token, seen, change, out);
     for (size_t i = 0; i < args.key_dim; ++i) {
-      const V kept = kForm == DeltaForm::kChannelDelta ? V::all(decay[i]) : g;
+      const V kept = V::all(decay[kForm == DeltaForm::kChannelDelta ? i : 0]);
+      const V wanted = factor(next, next_decay, i);
 #pragma GCC unroll 4
       for (int j = 0; j < kVectors; ++j) {
         const V old = kept * load(from.at + i * from.stride + j * V::kLanes);
         const V state = V::fma(V::all(k[i]), change[j], old);
         store(state, to.at + i * to.stride + j * V::kLanes);
         out[j] = V::fma(V::all(q[i]), state, out[j]);
+        if constexpr (kHasNext) seen[j] = V::fma(wanted, state, seen[j]);
       }
     }
-    float* y = args.out + token * args.value_heads * args.value_dim + at;
+    float* y = args.out + (token * args.value_heads + head) * args.value_dim + column;
     for (int j = 0; j < kVectors; ++j) store(out[j], y + j * V::kLanes);
   }
 
   void run() const {
     From state = first_state();
     save(0, state);
-    for (size_t n = 1; n <= row.count; ++n) {
-      const To to = n == row.count ? last_state() : work();
-      run_token(row.first_token + n - 1, state, to);
+    if (row.count == 0) return;
+    constexpr bool kLooks = kForm != DeltaForm::kSsd;
+    V seen[kVectors];
+    for (V& each : seen) each = V::zero();
+    if constexpr (kLooks) look(row.first_token, state, seen);
+    for (size_t n = 1; n < row.count; ++n) {
+      const To to = work();
+      run_token<kLooks>(row.first_token + n - 1, state, to, seen);
       state = {to.at, to.stride};
       save(n, state);
     }
+    const To to = last_state();
+    run_token<false>(row.first_token + row.count - 1, state, to, seen);
+    save(row.count, {to.at, to.stride});
   }
 };
 

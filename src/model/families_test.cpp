@@ -487,6 +487,8 @@ TEST_CASE("families: qwen3_5 turns a quarter of each head, and its experts are r
   json["shared_expert_intermediate_size"] = 64;
   CHECK(decode(json).shared_mlp == 64);
   CHECK(decode(json).routing.renormalizes);
+}
+
 Json step() {
   Json json = base("step3p5");
   const std::string window = "sliding_attention", all = "full_attention";
