@@ -1,6 +1,9 @@
 // Models as their publishers quantize them, beside twins in layouts that are read as they are.
 #include <doctest/doctest.h>
 
+#include <bit>
+#include <functional>
+
 #include "format/half.h"
 #include "format/testdata/packers.h"
 #include "model/random_checkpoint_test.h"

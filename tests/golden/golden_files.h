@@ -35,7 +35,7 @@ inline constexpr std::array kModels = {"deepseek_v2",  "deepseek_v2_lite", "deep
 inline constexpr std::array kUpstream = {"qwen3_5", "qwen3_5_moe", "qwen3_next"};
 inline constexpr std::array kVariants = {"f32", "g64", "g32"};
 /// Models as their publishers lay them out (layouts.py).
-inline constexpr std::array kLayouts = {"llama-awq", "qwen3_moe-stacked"};
+inline constexpr std::array kLayouts = {"llama-awq", "minimax-fp8", "qwen3_moe-stacked"};
 
 /// Families that are there in micro-scaled formats, too; the last as published, in mxfp4 alone.
 inline constexpr std::array kMicroScaled = {"gpt_oss", "llama", "qwen3_moe"};

@@ -28,7 +28,7 @@ class Session {
     auto stage =
         runner::Stage::load(*checkpoint, *parts, 0,
                             {.path = path,
-                             .kv_dtype = runner::kv_dtype(**checkpoint, runner::KvType::kAuto),
+                             .kv_dtype = runner::kv_dtype(**checkpoint, runner::KvType::kF32),
                              .threads = 2,
                              .page_tokens = kPageTokens,
                              .pages = kPages,

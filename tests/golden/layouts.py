@@ -6,7 +6,7 @@ packers follow the formats' definitions; mlx-lm reads what they write.
 
 import numpy as np
 
-GROUP = 32
+GROUP, BLOCK = 32, 128
 AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)  # of the outputs in a word, lowest bits first
 
 
@@ -54,4 +54,41 @@ def stacked(config, tensors):
     return dict(model_type="qwen3_vl_moe", text_config=text, tie_word_embeddings=False), out
 
 
-LAYOUTS = {"llama-awq": ("llama", awq), "qwen3_moe-stacked": ("qwen3_moe", stacked)}
+def e4m3(value):
+    """The codes that lie nearest, of values up to 448."""
+    codes = np.arange(127)
+    sizes = np.where(codes < 8, codes * 2.0**-9, (8 + codes % 8) * 2.0 ** (codes // 8 - 10))
+    nearest = np.searchsorted((sizes[1:] + sizes[:-1]) / 2, np.abs(value))
+    return (nearest | np.where(value < 0, 128, 0)).astype(np.uint8)
+
+
+def fp8_matrix(value):
+    """(codes as int8, scales of blocks of 128 by 128)."""
+    scales = np.zeros([-(-side // BLOCK) for side in value.shape], np.float32)
+    codes = np.zeros(value.shape, np.uint8)
+    for at in np.ndindex(*scales.shape):
+        block = tuple(slice(i * BLOCK, (i + 1) * BLOCK) for i in at)
+        scales[at] = np.abs(value[block]).max() / np.float32(448)
+        codes[block] = e4m3(np.clip(value[block] / scales[at], -448, 448))
+    return codes.view(np.int8), scales  # which is how make_weights.py tells E4M3 from bytes
+
+
+def fp8(config, tensors):
+    """minimax: all projections in E4M3 with a scale for each block, experts one by one as w1, w2 and w3."""
+    matrices, out = {}, {}
+    for name, value in tensors.items():
+        block, _, leaf = name.partition("switch_mlp.")
+        if leaf:
+            short = dict(gate_proj="w1", down_proj="w2", up_proj="w3")[leaf.removesuffix(".weight")]
+            matrices.update({f"{block}experts.{e}.{short}.weight": one for e, one in enumerate(value)})
+        elif name.endswith("_proj.weight"):
+            matrices[name] = value
+        else:
+            out[name] = value
+    for name, value in matrices.items():
+        out[name], out[f"{name}_scale_inv"] = fp8_matrix(value)
+    method = dict(quant_method="fp8", activation_scheme="dynamic", weight_block_size=[BLOCK, BLOCK])
+    return dict(config, quantization_config=method), out
+
+
+LAYOUTS = {"llama-awq": ("llama", awq), "minimax-fp8": ("minimax", fp8), "qwen3_moe-stacked": ("qwen3_moe", stacked)}

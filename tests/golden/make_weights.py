@@ -1061,7 +1061,7 @@ def write_safetensors(path, items):
     header, blobs, offset = {}, [], 0
     for name, value in sorted(items):
         data = np.ascontiguousarray(value).tobytes()
-        dtype = {"float32": "F32", "int32": "I32", "uint32": "U32", "uint8": "U8"}[str(value.dtype)]
+        dtype = {"float32": "F32", "int32": "I32", "uint32": "U32", "uint8": "U8", "int8": "F8_E4M3"}[str(value.dtype)]
         header[name] = dict(dtype=dtype, shape=list(value.shape), data_offsets=[offset, offset + len(data)])
         blobs.append(data)
         offset += len(data)

@@ -57,6 +57,7 @@ void check(const std::string& name, const std::string& golden_name, const Cut& c
   REQUIRE(described.has_value());
   if (!described->config.is_recurrent.empty()) carry_states(plans);
   const auto outcome = runner::run_ranks({.checkpoint = *checkpoint,
+                                          .kv_type = runner::KvType::kF32,
                                           .split = cut.split,
                                           .ranks = cut.ranks,
                                           .shares = cut.shares,
