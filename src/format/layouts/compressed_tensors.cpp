@@ -9,7 +9,7 @@
 namespace tandem::format {
 namespace {
 
-/// The one number of bits of all groups of config_groups.
+/// The one number of bits of all groups of integers in config_groups.
 Result<int> packed_bits(const nlohmann::json& method) {
   const auto groups = method.find("config_groups");
   const bool has_groups = groups != method.end() && groups->is_object();
@@ -18,6 +18,7 @@ Result<int> packed_bits(const nlohmann::json& method) {
     const nlohmann::json* weights =
         group.is_object() && group.contains("weights") ? &group.at("weights") : nullptr;
     if (weights == nullptr || !weights->is_object()) continue;
+    if (weights->value("type", nlohmann::json("int")) != "int") continue;  // FP8, never packed
     const nlohmann::json own = weights->value("num_bits", nlohmann::json(4));
     const bool is_readable = own == 4 || own == 8;
     if (!is_readable || bits.value_or(own.get<int64_t>()) != own.get<int64_t>())

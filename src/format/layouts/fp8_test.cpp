@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cmath>
+#include <functional>
 
 #include "format/layouts/published.h"
 #include "format/testdata/memory_checkpoint.h"

@@ -2,6 +2,7 @@
 // definition of its format, and shares nothing with the readers.
 #pragma once
 
+#include <cmath>
 #include <random>
 
 #include "format/testdata/memory_checkpoint.h"
