@@ -43,6 +43,9 @@ struct QuantizedKernel {
   const MatmulTask& task;
   const PackedMatrix& w = *task.w;
   const CodeLayout layout = code_layout(w);
+  const size_t scalar_bytes = size_of(layout.type);
+  const size_t header_bytes = layout.header_bytes();
+  const size_t group_bytes = layout.group_bytes();
   const size_t inputs = w.inputs();
   const size_t groups = task.groups;
 
@@ -52,7 +55,7 @@ struct QuantizedKernel {
   /// Scales (index below kVecs) or biases of a group, as stored.
   V parameter(const std::byte* group, int index) const {
     const size_t value = static_cast<size_t>(index) * V::kLanes;
-    return load_parameter<V, kKind>(group + value * size_of(layout.type), layout.type);
+    return load_parameter<V, kKind>(group + value * scalar_bytes, layout.type);
   }
 
   /// Codes of pair kPair of a step as integers: those of E2M1 count halves.
@@ -64,22 +67,20 @@ struct QuantizedKernel {
       return Ints::template codes<kBits, kPair>(words);
   }
 
-  /// A group's share of outputs: scales and, of affine codes, biases.
-  struct Closing {
-    V scale, bias;
-
-    [[gnu::always_inline]] V add(V y, Ints sum, float row_scale, float row_sum) const {
-      if constexpr (kKind == CodeKind::kAffine)
-        return close_group(y, sum, scale, bias, row_scale, row_sum);
-      else
-        return close_group(y, sum, scale, row_scale);
-    }
-  };
-  [[gnu::always_inline]] Closing closing(const std::byte* group, int v) const {
+  /// Of a group: what its sums are multiplied by, and, of affine codes, what is added.
+  [[gnu::always_inline]] V scale_of(const std::byte* group, int v) const {
+    const V stored = parameter(group, v);
+    return kKind == CodeKind::kAffine ? stored : stored * V::all(0.5f);
+  }
+  [[gnu::always_inline]] V bias_of(const std::byte* group, int v) const {
+    return kKind == CodeKind::kAffine ? parameter(group, kVecs + v) : V::zero();
+  }
+  [[gnu::always_inline]] static V close(
+      V y, Ints sum, V scale, V bias, float row_scale, float row_sum) {
     if constexpr (kKind == CodeKind::kAffine)
-      return {parameter(group, v), parameter(group, kVecs + v)};
+      return close_group(y, sum, scale, bias, row_scale, row_sum);
     else
-      return {parameter(group, v) * V::all(0.5f), V::zero()};
+      return close_group(y, sum, scale, row_scale);
   }
 
   template <int... kPair, class F>
@@ -96,7 +97,7 @@ struct QuantizedKernel {
       typename V::Words words[kPanels * kVecs];
 #pragma GCC unroll 8
       for (int p = 0; p < kPanels; ++p) {
-        const std::byte* step = at[p] + layout.header_bytes() + k / (2 * kPairs) * kStep;
+        const std::byte* step = at[p] + header_bytes + k / (2 * kPairs) * kStep;
 #pragma GCC unroll 2
         for (int v = 0; v < kVecs; ++v) {
           words[p * kVecs + v] =
@@ -142,16 +143,17 @@ struct QuantizedKernel {
       add_group<kRows, kPanels>(at, x, sums);
 #pragma GCC unroll 8
       for (int i = 0; i < kPanels * kVecs; ++i) {
-        const Closing group = closing(at[i / kVecs], i % kVecs);
+        const V scale = scale_of(at[i / kVecs], i % kVecs);
+        const V bias = bias_of(at[i / kVecs], i % kVecs);
 #pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r) {
           const size_t of = (row + static_cast<size_t>(r)) * groups + g;
           V& sum = y[r][i / kVecs][i % kVecs];
-          sum = group.add(sum, sums[r][i], task.rows.scales[of], task.rows.sums[of]);
+          sum = close(sum, sums[r][i], scale, bias, task.rows.scales[of], task.rows.sums[of]);
         }
       }
 #pragma GCC unroll 8
-      for (int p = 0; p < kPanels; ++p) at[p] += layout.group_bytes();
+      for (int p = 0; p < kPanels; ++p) at[p] += group_bytes;
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) x[r] += layout.group;
     }
