@@ -16,6 +16,7 @@
 namespace tandem {
 
 inline std::filesystem::path checkpoints_folder, logits_folder;  // set by main()
+inline std::string only_checkpoints;  // how the names of those that count begin; set by main()
 
 inline constexpr std::array kModels = {"deepseek_v2",  "deepseek_v2_lite", "deepseek_v3",
                                        "deepseek_v32", "deepseek_v3_kv_b", "exaone_moe",
