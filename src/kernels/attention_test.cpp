@@ -249,7 +249,7 @@ void check_scene(
 TEST_CASE("attention: close to doubles; equal bits for any chunks, rows and threads") {
   for (const CpuLevel level : test_levels()) {
     WorkerPool one(1, level), three(3, level);
-    for (uint32_t seed = 0; seed < 150; ++seed) check_scene(seed, 5, 100, one, three);
+    for (uint32_t seed = 0; seed < cases(150); ++seed) check_scene(seed, 5, 100, one, three);
   }
 }
 

@@ -135,7 +135,7 @@ struct ConvStep : StateParts<ConvHistory> {
 TEST_CASE("causal conv: chunks in ragged batches give each history's bits alone, and its states") {
   for (const CpuLevel level : test_levels()) {
     WorkerPool one(1, level), two(2, level);
-    for (uint32_t seed = 0; seed < 200; ++seed) {
+    for (uint32_t seed = 0; seed < cases(200); ++seed) {
       CAPTURE(name(level));
       CAPTURE(seed);
       TestRandom random(seed);

@@ -217,7 +217,7 @@ void run_in_parts(const DeltaLayer& layer,
 TEST_CASE("gated delta: as in doubles; chunks in ragged batches have each history's bits alone") {
   for (const CpuLevel level : test_levels()) {
     WorkerPool one(1, level), two(2, level);
-    for (uint32_t seed = 0; seed < 150; ++seed) {
+    for (uint32_t seed = 0; seed < cases(150); ++seed) {
       CAPTURE(name(level));
       CAPTURE(seed);
       TestRandom random(seed);

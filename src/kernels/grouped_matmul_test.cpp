@@ -121,7 +121,7 @@ TEST_CASE("experts: choices are sorted by expert, and each finds its place") {
 TEST_CASE("heads: each reads and writes its own columns, with the bits of a single product") {
   for (const CpuLevel level : cpu_levels()) {
     WorkerPool one(1, level), three(3, level);
-    for (uint32_t seed = 0; seed < 60; ++seed) {
+    for (uint32_t seed = 0; seed < cases(60); ++seed) {
       CAPTURE(name(level));
       CAPTURE(seed);
       TestRandom random(seed);
@@ -156,7 +156,7 @@ TEST_CASE("experts: grouped products have the bits of single ones, on any thread
   for (const CpuLevel level : cpu_levels()) {
     WorkerPool one(1, level);
     WorkerPool three(3, level);
-    for (uint32_t seed = 0; seed < 60; ++seed) {
+    for (uint32_t seed = 0; seed < cases(60); ++seed) {
       CAPTURE(seed);
       CAPTURE(name(level));
       TestRandom random(seed);
@@ -195,7 +195,7 @@ TEST_CASE("experts: no assignment writes nothing") {
 TEST_CASE("experts: combined rows are the weighted sums in the order of the choices") {
   for (const CpuLevel level : cpu_levels()) {
     WorkerPool pool(2, level);
-    for (uint32_t seed = 0; seed < 20; ++seed) {
+    for (uint32_t seed = 0; seed < cases(20); ++seed) {
       CAPTURE(seed);
       TestRandom random(seed);
       const size_t rows = random.size(1, 17), top_k = random.size(1, 8), width = random.size(1, 70);

@@ -98,7 +98,7 @@ struct ChoiceScene {
 TEST_CASE("choice of keys: the best by doubles; the same for any pieces, threads and other rows") {
   for (const CpuLevel level : test_levels()) {
     WorkerPool one(1, level), three(3, level);
-    for (uint32_t seed = 0; seed < 40; ++seed) {
+    for (uint32_t seed = 0; seed < cases(40); ++seed) {
       CAPTURE(name(level));
       CAPTURE(seed);
       TestRandom random(seed);

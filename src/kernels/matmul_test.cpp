@@ -134,7 +134,7 @@ TEST_CASE("matmul: close to a double product, equal bits row by row and on any t
   for (const CpuLevel level : test_levels()) {
     WorkerPool one(1, level);
     WorkerPool three(3, level);
-    for (uint32_t seed = 0; seed < 500; ++seed) {
+    for (uint32_t seed = 0; seed < cases(500); ++seed) {
       CAPTURE(seed);
       CAPTURE(name(level));
       TestRandom random(seed);
@@ -150,7 +150,7 @@ TEST_CASE("matmul: close to a double product, equal bits row by row and on any t
 }
 
 TEST_CASE("matmul: quantized products have the same bits at all levels that fuse multiply-adds") {
-  for (uint32_t seed = 0; seed < 100; ++seed) {
+  for (uint32_t seed = 0; seed < cases(100); ++seed) {
     CAPTURE(seed);
     TestRandom random(seed);
     const size_t rows = random.size(1, 90), groups = random.size(1, 9);
@@ -205,7 +205,7 @@ TEST_CASE("matmul: values that are not finite come out, and only in their rows")
 
 TEST_CASE("matmul: a slice of the outputs has the bits of the whole") {
   WorkerPool pool(2);
-  for (uint32_t seed = 0; seed < 60; ++seed) {
+  for (uint32_t seed = 0; seed < cases(60); ++seed) {
     CAPTURE(seed);
     TestRandom random(seed);
     const size_t rows = random.size(2, 90);

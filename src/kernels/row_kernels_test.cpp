@@ -22,7 +22,7 @@ void for_many_shapes(uint32_t seeds,
   for (const CpuLevel level : test_levels()) {
     WorkerPool one(1, level);
     WorkerPool two(2, level);
-    for (uint32_t seed = 0; seed < seeds; ++seed) {
+    for (uint32_t seed = 0; seed < cases(seeds); ++seed) {
       CAPTURE(name(level));
       CAPTURE(seed);
       TestRandom random(seed);
