@@ -1,7 +1,7 @@
 #include "format/checkpoint.h"
 
 #include "format/gguf_checkpoint.h"
-#include "format/gpt_oss_experts.h"
+#include "format/layouts/gpt_oss_experts.h"
 #include "format/layouts/published.h"
 #include "format/layouts/stacked_experts.h"
 #include "format/safetensors_checkpoint.h"

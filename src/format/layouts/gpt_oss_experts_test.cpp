@@ -1,9 +1,8 @@
-#include "format/gpt_oss_experts.h"
+#include "format/layouts/gpt_oss_experts.h"
 
 #include <doctest/doctest.h>
 
-#include <cstring>
-#include <map>
+#include "format/testdata/memory_checkpoint.h"
 
 namespace tandem::format {
 namespace {
@@ -11,48 +10,9 @@ namespace {
 constexpr int64_t kExperts = 2, kInside = 3, kHidden = 64, kGroups = 2;
 const std::string kPlace = "model.layers.0.mlp.experts.";
 
-/// Tensors in memory, of one element after another.
-class Published final : public Checkpoint {
- public:
-  template <class T>
-  void add(const std::string& name, Dtype dtype, std::vector<int64_t> shape, std::vector<T> data) {
-    auto bytes = std::make_shared<std::vector<std::byte>>(data.size() * sizeof(T));
-    std::memcpy(bytes->data(), data.data(), bytes->size());
-    tensors_[name] = {.dtype = dtype, .shape = std::move(shape), .bytes = *bytes, .owner = bytes};
-  }
-  void set_type(const char* type) { config_["model_type"] = type; }
-
-  const nlohmann::json& config() const override { return config_; }
-  std::vector<std::string> names() const override {
-    std::vector<std::string> out;
-    for (const auto& [name, tensor] : tensors_) out.push_back(name);
-    return out;
-  }
-  bool has(std::string_view name) const override { return tensors_.contains(name); }
-  Result<Tensor> describe(std::string_view name) const override {
-    const auto found = tensors_.find(name);
-    if (found == tensors_.end()) return Error{ErrorCode::kNotFound, std::string(name)};
-    return Tensor{found->second.dtype, found->second.shape, {}, nullptr};
-  }
-  Result<Tensor> tensor(std::string_view name, std::optional<RowRange> rows) const override {
-    Tensor out = tensors_.find(name)->second;
-    if (!rows) return out;
-    const size_t row = out.bytes.size() / static_cast<size_t>(out.shape[0]);
-    const auto count = static_cast<size_t>(rows->end - rows->begin);
-    out.bytes = out.bytes.subspan(static_cast<size_t>(rows->begin) * row, count * row);
-    out.shape[0] = rows->end - rows->begin;
-    return out;
-  }
-  Result<std::optional<Quantization>> quantization(std::string_view) const override {
-    return std::optional<Quantization>();
-  }
-  uint64_t weight_bytes() const override { return 7; }
-  std::filesystem::path directory() const override { return "there"; }
-
- private:
-  nlohmann::json config_ = {{"model_type", "gpt_oss"}};
-  std::map<std::string, Tensor, std::less<>> tensors_;
-};
+std::shared_ptr<MemoryCheckpoint> empty() {
+  return std::make_shared<MemoryCheckpoint>(nlohmann::json{{"model_type", "gpt_oss"}});
+}
 
 /// A number for each place, below 251.
 uint8_t number(int64_t kind, int64_t expert, int64_t output, int64_t at) {
@@ -72,14 +32,14 @@ std::vector<T> fused(int64_t width) {
   return out;
 }
 
-std::shared_ptr<Published> release() {
-  auto out = std::make_shared<Published>();
-  out->add(kPlace + "gate_up_proj_blocks", Dtype::kU8, {kExperts, 2 * kInside, kGroups, 16},
+std::shared_ptr<MemoryCheckpoint> release() {
+  auto out = empty();
+  out->put(kPlace + "gate_up_proj_blocks", Dtype::kU8, {kExperts, 2 * kInside, kGroups, 16},
            fused<uint8_t>(kGroups * 16));
-  out->add(kPlace + "gate_up_proj_scales", Dtype::kU8, {kExperts, 2 * kInside, kGroups},
+  out->put(kPlace + "gate_up_proj_scales", Dtype::kU8, {kExperts, 2 * kInside, kGroups},
            fused<uint8_t>(kGroups));
-  out->add(kPlace + "gate_up_proj_bias", Dtype::kF32, {kExperts, 2 * kInside}, fused<float>(1));
-  out->add("model.norm.weight", Dtype::kF32, {2}, std::vector<float>{1, 2});
+  out->put(kPlace + "gate_up_proj_bias", Dtype::kF32, {kExperts, 2 * kInside}, fused<float>(1));
+  out->put("model.norm.weight", Dtype::kF32, {2}, std::vector<float>{1, 2});
   return out;
 }
 
@@ -99,9 +59,7 @@ void check_expert(const Checkpoint& checkpoint,
   const auto one = checkpoint.tensor(name, RowRange{expert, expert + 1});
   REQUIRE(one);
   CHECK(one->shape[0] == 1);
-  std::vector<T> got(one->bytes.size() / sizeof(T));
-  std::memcpy(got.data(), one->bytes.data(), one->bytes.size());
-  CHECK(got == expected);
+  CHECK(elements_of<T>(*one) == expected);
 }
 
 template <class T>
@@ -140,7 +98,7 @@ TEST_CASE("gpt-oss: the release's experts come out as gate and up, in mxfp4") {
 }
 
 TEST_CASE("gpt-oss: transformers' matrices are turned, and their columns are gate's and up's") {
-  auto published = std::make_shared<Published>();
+  auto published = empty();
   std::vector<uint16_t> gate_up, down;  // [experts, inputs, outputs]
   for (int64_t e = 0; e < kExperts; ++e)
     for (int64_t i = 0; i < kHidden; ++i)
@@ -149,8 +107,8 @@ TEST_CASE("gpt-oss: transformers' matrices are turned, and their columns are gat
   for (int64_t e = 0; e < kExperts; ++e)
     for (int64_t i = 0; i < kInside; ++i)
       for (int64_t o = 0; o < kHidden; ++o) down.push_back(number(kDown, e, o, i));
-  published->add(kPlace + "gate_up_proj", Dtype::kBF16, {kExperts, kHidden, 2 * kInside}, gate_up);
-  published->add(kPlace + "down_proj", Dtype::kBF16, {kExperts, kInside, kHidden}, down);
+  published->put(kPlace + "gate_up_proj", Dtype::kBF16, {kExperts, kHidden, 2 * kInside}, gate_up);
+  published->put(kPlace + "down_proj", Dtype::kBF16, {kExperts, kInside, kHidden}, down);
   const auto checkpoint = shown(published);
   CHECK(checkpoint->describe(kPlace + "down_proj.weight")->shape ==
         std::vector<int64_t>{kExperts, kHidden, kInside});
@@ -167,17 +125,17 @@ TEST_CASE("gpt-oss: transformers' matrices are turned, and their columns are gat
 
 TEST_CASE("gpt-oss: what is converted, or of another family, stays as it is") {
   const auto other = release();
-  other->set_type("llama");
+  other->edit_config()["model_type"] = "llama";
   CHECK(shown(other) == other);
-  auto converted = std::make_shared<Published>();
-  converted->add(kPlace + "down_proj.weight", Dtype::kF32, {1, 1, 1}, std::vector<float>{1});
+  auto converted = empty();
+  converted->put(kPlace + "down_proj.weight", Dtype::kF32, {1, 1, 1}, std::vector<float>{1});
   CHECK(shown(converted) == converted);
 }
 
 TEST_CASE("gpt-oss: a tensor of experts of another shape or kind is refused by name") {
   const auto refused = [](const char* leaf, Dtype dtype, std::vector<int64_t> shape) {
-    auto published = std::make_shared<Published>();
-    published->add(kPlace + leaf, dtype, std::move(shape), std::vector<uint8_t>(64));
+    auto published = empty();
+    published->put(kPlace + leaf, dtype, std::move(shape), std::vector<uint8_t>(64));
     const auto out = gpt_oss_experts(published);
     return !out && out.error().message.starts_with(kPlace + leaf);
   };
