@@ -11,6 +11,7 @@ namespace {
 
 // A damaged file should not keep a rank busy or fill its memory.
 constexpr uint32_t kMostExtraLayers = 64;
+constexpr uint32_t kMostTaps = 64;
 constexpr uint64_t kWidestShared = uint64_t{1} << 24;
 
 /// mrope turns by three positions of an image's places, which are one and the same for text.
@@ -228,6 +229,43 @@ void check_experts_of_token(const Config& c) {
   if (c.experts_of_token > c.experts)
     refuse(ErrorCode::kCorrupt,
            fmt::format("num_experts_per_tok is {} of {} experts", c.experts_of_token, c.experts));
+}
+
+void decode_local_experts(const Json& json, Config& c) {
+  c.experts = count(json, "num_local_experts");
+  c.experts_of_token = count(json, "num_experts_per_tok");
+  c.expert_mlp = c.mlp;
+  c.has_experts.assign(c.layers, true);
+  check_experts_of_token(c);
+}
+
+void decode_window_pattern(const Json& json, Config& c) {
+  const uint32_t pattern = count(json, "sliding_window_pattern");
+  for (uint32_t i = 0; i < c.layers; ++i)
+    c.windows[i] = (i + 1) % pattern == 0 ? 0 : count(json, "sliding_window");
+}
+
+std::vector<bool> decode_state_layers(const Json& json, const char* with_state, uint32_t layers) {
+  const Json& types = json.at("layer_types");
+  if (!types.is_array() || types.size() != layers)
+    refuse(ErrorCode::kCorrupt, "layer_types should have one entry for each layer");
+  std::vector<bool> out(layers);
+  for (uint32_t i = 0; i < layers; ++i) {
+    out[i] = types[i] == with_state;
+    if (!out[i] && types[i] != "full_attention")
+      refuse(ErrorCode::kUnsupported,
+             fmt::format("layer type {} is not supported; {} and full_attention are",
+                         types[i].dump(), with_state));
+  }
+  return out;
+}
+
+uint32_t decode_taps(const Json& json, const char* key) {
+  const uint32_t taps = count(json, key);
+  if (taps < 2 || taps > kMostTaps)
+    refuse(ErrorCode::kCorrupt,
+           fmt::format("{} should be from 2 to {}, is {}", key, kMostTaps, taps));
+  return taps;
 }
 
 Config decode_with_experts(const Json& json) {

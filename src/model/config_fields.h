@@ -72,6 +72,19 @@ Config decode_deepseek_v32(const Json& json);
 /// How queries grow with their position: rope_parameters of Ministral 3 and Mistral 4.
 tensor::QueryScale decode_query_scale(const Json& json);
 
+/// num_local_experts in every layer, each as wide as the config's MLP.
+void decode_local_experts(const Json& json, Config& config);
+
+/// Every sliding_window_pattern-th layer sees everything, the others sliding_window.
+void decode_window_pattern(const Json& json, Config& config);
+
+/// Which layers keep a state: those that layer_types, which must be there, calls `with_state`; the
+/// others are full_attention.
+std::vector<bool> decode_state_layers(const Json& json, const char* with_state, uint32_t layers);
+
+/// Taps of convolutions: from 2 to what a file that is not damaged has.
+uint32_t decode_taps(const Json& json, const char* key);
+
 /// Refuses more experts of a token than there are.
 void check_experts_of_token(const Config& config);
 

@@ -3,28 +3,16 @@
 namespace tandem::model::arch {
 namespace {
 
-constexpr uint32_t kMostConvTaps = 64;       // a damaged file should not fill the memory
 constexpr uint64_t kWidestHeads = 1U << 24;  // all heads of a layer together
 
 /// Every full_attention_interval-th layer attends, or those that layer_types says.
 std::vector<bool> decode_delta_layers(const Json& json, uint32_t layers) {
+  if (find(json, "layer_types") != nullptr)
+    return decode_state_layers(json, "linear_attention", layers);
+  const uint32_t interval =
+      find(json, "full_attention_interval") ? count(json, "full_attention_interval") : 4;
   std::vector<bool> out(layers);
-  const Json* types = find(json, "layer_types");
-  if (types == nullptr) {
-    const uint32_t interval =
-        find(json, "full_attention_interval") ? count(json, "full_attention_interval") : 4;
-    for (uint32_t i = 0; i < layers; ++i) out[i] = (i + 1) % interval != 0;
-    return out;
-  }
-  if (!types->is_array() || types->size() != layers)
-    refuse(ErrorCode::kCorrupt, "layer_types should have one entry for each layer");
-  for (uint32_t i = 0; i < layers; ++i) {
-    out[i] = (*types)[i] == "linear_attention";
-    if (!out[i] && (*types)[i] != "full_attention")
-      refuse(ErrorCode::kUnsupported,
-             fmt::format("layer type {} is not supported; linear_attention and full_attention are",
-                         (*types)[i].dump()));
-  }
+  for (uint32_t i = 0; i < layers; ++i) out[i] = (i + 1) % interval != 0;
   return out;
 }
 
@@ -82,10 +70,7 @@ Config decode_delta(const Json& json) {
   Config c = decode_experts_or_not(without_layer_types(json));
   c.is_recurrent = decode_delta_layers(json, c.layers);
   c.delta = decode_delta_shape(json);
-  c.conv_taps = count(json, "linear_conv_kernel_dim");
-  if (c.conv_taps < 2 || c.conv_taps > kMostConvTaps)
-    refuse(ErrorCode::kCorrupt, fmt::format("linear_conv_kernel_dim should be from 2 to {}, is {}",
-                                            kMostConvTaps, c.conv_taps));
+  c.conv_taps = decode_taps(json, "linear_conv_kernel_dim");
   c.windows.assign(c.layers, 0);  // attention sees everything, whatever else the config says
   if (!flag(json, "attn_output_gate", true))
     refuse(ErrorCode::kUnsupported, "attn_output_gate is false; only gated attention is supported");

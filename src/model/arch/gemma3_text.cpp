@@ -48,10 +48,7 @@ Config decode_gemma3(const Json& given) {
   Config c = decode_gemma(json);
   c.embed_scale = as_bfloat16(c.embed_scale);
   c.window_rope = plain_rope(c.head_dim, window_base);
-  if (find(json, "layer_types") != nullptr) return c;
-  const uint32_t pattern = count(json, "sliding_window_pattern");
-  for (uint32_t i = 0; i < c.layers; ++i)
-    c.windows[i] = (i + 1) % pattern == 0 ? 0 : count(json, "sliding_window");
+  if (find(json, "layer_types") == nullptr) decode_window_pattern(json, c);
   return c;
 }
 

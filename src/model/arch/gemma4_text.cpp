@@ -205,10 +205,7 @@ Config decode_gemma4(const Json& given) {
   decode_gemma4_experts(json, c);
   c.wide_mlps_from = decode_wide_mlps(json, c);
   c.layer_inputs = decode_layer_inputs(json, c.vocab);
-  if (find(json, "layer_types") != nullptr) return c;
-  const uint32_t pattern = count(json, "sliding_window_pattern");
-  for (uint32_t i = 0; i < c.layers; ++i)
-    c.windows[i] = (i + 1) % pattern == 0 ? 0 : count(json, "sliding_window");
+  if (find(json, "layer_types") == nullptr) decode_window_pattern(json, c);
   return c;
 }
 

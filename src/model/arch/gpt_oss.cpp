@@ -32,12 +32,8 @@ Config decode_gpt_oss(const Json& json) {
     refuse(ErrorCode::kUnsupported,
            fmt::format("swiglu_limit {} is not supported; 7 is", json.at("swiglu_limit").dump()));
   c.gate = tensor::Gate::kClamped;
-  c.experts = count(json, "num_local_experts");
-  c.experts_of_token = count(json, "num_experts_per_tok");
-  c.expert_mlp = c.mlp;
+  decode_local_experts(json, c);
   c.routing.renormalizes = true;
-  c.has_experts.assign(c.layers, true);
-  check_experts_of_token(c);
   return c;
 }
 

@@ -12,8 +12,6 @@
 namespace tandem::model::arch {
 namespace {
 
-constexpr uint32_t kMostTaps = 64;  // a damaged file should not fill the memory
-
 /// Which layers do not attend, of those that full_attn_idxs or layer_types list as attending.
 std::vector<bool> decode_conv_layers(const Json& json, uint32_t layers) {
   std::vector<bool> out(layers, true);
@@ -21,19 +19,9 @@ std::vector<bool> decode_conv_layers(const Json& json, uint32_t layers) {
     clear_listed(json, "full_attn_idxs", out);
     return out;
   }
-  const Json* types = find(json, "layer_types");
-  if (types == nullptr)
+  if (find(json, "layer_types") == nullptr)
     refuse(ErrorCode::kCorrupt, "full_attn_idxs and layer_types are missing: one should be there");
-  if (!types->is_array() || types->size() != layers)
-    refuse(ErrorCode::kCorrupt, "layer_types should have one entry for each layer");
-  for (uint32_t i = 0; i < layers; ++i) {
-    out[i] = (*types)[i] == "conv";
-    if (!out[i] && (*types)[i] != "full_attention")
-      refuse(ErrorCode::kUnsupported,
-             fmt::format("layer type {} is not supported; conv and full_attention are",
-                         (*types)[i].dump()));
-  }
-  return out;
+  return decode_state_layers(json, "conv", layers);
 }
 
 /// lfm2's fields under llama's names, without those that mean something else there.
@@ -49,10 +37,7 @@ Json as_llama(const Json& json) {
 
 Config decode_lfm2(const Json& json) {
   Config c = decode_silu(as_llama(json));
-  c.conv_taps = count(json, "conv_L_cache");
-  if (c.conv_taps < 2 || c.conv_taps > kMostTaps)
-    refuse(ErrorCode::kCorrupt,
-           fmt::format("conv_L_cache should be from 2 to {}, is {}", kMostTaps, c.conv_taps));
+  c.conv_taps = decode_taps(json, "conv_L_cache");
   if (find(json, "block_dim") != nullptr && count(json, "block_dim") != c.hidden)
     refuse(ErrorCode::kUnsupported, fmt::format("block_dim is {}, and hidden_size {}: they differ",
                                                 count(json, "block_dim"), c.hidden));

@@ -54,12 +54,8 @@ Config decode_minimax(const Json& json) {
     refuse(ErrorCode::kUnsupported, "shared_intermediate_size above 0 is not supported");
   Config c = decode_silu(with_partial_rope(json));
   c.has_qk_norm = flag(json, "use_qk_norm", true);
-  c.experts = count(json, "num_local_experts");
-  c.experts_of_token = count(json, "num_experts_per_tok");
-  c.expert_mlp = c.mlp;
+  decode_local_experts(json, c);
   c.routing = {.score = tensor::ExpertScore::kSigmoid, .renormalizes = true};
-  c.has_experts.assign(c.layers, true);
-  check_experts_of_token(c);
   return c;
 }
 

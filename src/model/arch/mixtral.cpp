@@ -12,12 +12,8 @@ struct MixtralLayer : MoeLayer {
 /// A softmax over the chosen logits is the renormalized softmax over all.
 Config decode_mixtral(const Json& json) {
   Config c = decode_silu(json);
-  c.experts = count(json, "num_local_experts");
-  c.experts_of_token = count(json, "num_experts_per_tok");
-  c.expert_mlp = c.mlp;
+  decode_local_experts(json, c);
   c.routing.renormalizes = true;
-  c.has_experts.assign(c.layers, true);
-  check_experts_of_token(c);
   return c;
 }
 
