@@ -86,6 +86,16 @@ mlx_flavour() {
   fi
 }
 
+# Adds the wheel of crt/*.h, which MLX compiles kernels of quantized products with and no wheel of CUDA 13 depends on,
+# to the folder $1, in the version of the headers there.
+cuda_headers() {
+  local runtime version
+  runtime=$(basename "$1"/nvidia_cuda_runtime-13.*.whl)
+  version=$(cut -d- -f2 <<<"$runtime" | cut -d. -f1,2)
+  python3 -m pip download -q --disable-pip-version-check --no-deps -d "$1" "nvidia-cuda-crt==$version.*" ||
+    fail "pip could not download nvidia-cuda-crt $version, the headers that belong to $runtime: is PyPI reachable?"
+}
+
 mlx() {
   local flavour
   flavour=$(mlx_flavour)
@@ -98,6 +108,7 @@ mlx() {
   wheels=$(mktemp -d)
   python3 -m pip download -q --disable-pip-version-check "${options[@]}" -d "$wheels" "mlx-$flavour==$mlx_version" ||
     fail "pip could not download mlx-$flavour $mlx_version: is PyPI reachable, and is there a wheel for this platform?"
+  [[ $flavour == cuda-13 ]] && cuda_headers "$wheels"
   rm -rf .deps/mlx
   mkdir -p .deps/mlx
   for wheel in "$wheels"/*.whl; do python3 -m zipfile -e "$wheel" .deps/mlx; done

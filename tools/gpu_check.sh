@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks this build on an NVIDIA GPU, from the folder that a bundle of tools/gpu_bundle.sh was unpacked in. Needs
-# CUDA 13 with cuDNN and NCCL, as the PyPI packages of PyTorch or of mlx-cuda-13 install them.
+# CUDA 13 with cuDNN and NCCL, as the PyPI packages of PyTorch or of mlx-cuda-13 install them, and nvidia-cuda-crt.
 #   ./gpu_check.sh [CHECK …]      all checks, or the named ones: pools runner ahead golden answer tokens step speed
 # NVIDIA_LIBS names the folder that holds nvidia/cu13/lib; default: the site-packages of python3. Ends with 0 when
 # every check passed. DEVICE=cpu MLX_LIB=DIR tries the script itself on a machine without a GPU.
