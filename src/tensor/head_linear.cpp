@@ -5,6 +5,7 @@
 #include "kernels/grouped_matmul.h"
 #include "tensor/cpu_op.h"
 #include "tensor/dtype.h"
+#include "tensor/quantized_product.h"
 
 namespace tandem::tensor {
 namespace {
@@ -82,10 +83,7 @@ void HeadLinear::load_plain(const Weights& module, const std::vector<MappedMatri
 
 /// x [heads, tokens, inputs]
 array HeadLinear::multiply_plain(const array& x) const {
-  if (quantization_)
-    return mx::quantized_matmul(x, *weight_, *scales_, biases_, true, quantization_->group_size,
-                                quantization_->bits,
-                                std::string(format::name(quantization_->mode)));
+  if (quantization_) return quantized_product(x, *weight_, *scales_, biases_, *quantization_);
   return mx::matmul(x, mx::swapaxes(*weight_, -1, -2));
 }
 

@@ -6,6 +6,7 @@
 #include "tensor/dtype.h"
 #include "tensor/host.h"
 #include "tensor/mapped_matrix.h"
+#include "tensor/quantized_product.h"
 
 namespace tandem::tensor {
 namespace {
@@ -149,9 +150,7 @@ void Matrix::load_plain(const MatrixSource& s, Range columns, bool with_bias) {
 }
 
 array Matrix::Plain::multiply(const array& x) const {
-  const auto& [bits, group, mode] = quantization;
-  const array y = scales ? mx::quantized_matmul(x, weight, *scales, biases, true, group, bits,
-                                                std::string(format::name(mode)))
+  const array y = scales ? quantized_product(x, weight, *scales, biases, quantization)
                          : mx::matmul(x, mx::transpose(weight));
   return bias ? mx::add(y, *bias) : y;
 }
