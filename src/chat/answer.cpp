@@ -19,7 +19,7 @@ std::vector<EventBody> Answer::take(const gen::Event& event) {
     if (!cached_tokens_) cached_tokens_ = usage_.cached_tokens = started->cached_tokens;
   } else if (const auto* prefilled = std::get_if<gen::Prefilled>(&event.body)) {
     if (usage_.completion_tokens == 0)
-      out.emplace_back(Progress{prefilled->done, prefilled->total});
+      out.emplace_back(Progress{prefilled->done, prefilled->total, usage_.cached_tokens});
   } else if (const auto* tokens = std::get_if<gen::Tokens>(&event.body)) {
     for (const gen::Token& token : tokens->tokens) {
       if (!done_) draw(token, out);

@@ -25,6 +25,7 @@ struct LogprobEntry {
 struct Progress {
   uint32_t done = 0;
   uint32_t total = 0;
+  uint32_t cached = 0;  // of those done: reused
 };
 
 enum class Channel : uint8_t { kText, kThinking };
@@ -38,7 +39,26 @@ struct Delta {
   std::vector<LogprobEntry> logprobs;
 };
 
-enum class FinishReason : uint8_t { kStop, kLength };
+/// A tool call begins. Between it and its CallEnded nothing else of the choice comes but its
+/// arguments, and deltas without text. `call` counts the calls of a choice from 0.
+struct CallStarted {
+  uint32_t call = 0;
+  std::string id;
+  std::string name;
+};
+
+/// A piece of a call's arguments: whole UTF-8 characters. All pieces together are one JSON value.
+struct CallArguments {
+  uint32_t call = 0;
+  std::string json;
+};
+
+struct CallEnded {
+  uint32_t call = 0;
+};
+
+/// kToolCalls: the answer ended by itself, and there are calls in it.
+enum class FinishReason : uint8_t { kStop, kLength, kToolCalls };
 
 struct Usage {
   uint32_t prompt_tokens = 0;
@@ -62,7 +82,7 @@ struct Failed {
 
 struct Event {
   uint32_t choice = 0;
-  std::variant<Progress, Delta, End, Failed> body;
+  std::variant<Progress, Delta, CallStarted, CallArguments, CallEnded, End, Failed> body;
 
   bool is_last() const {
     return std::holds_alternative<End>(body) || std::holds_alternative<Failed>(body);

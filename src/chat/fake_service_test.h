@@ -45,8 +45,9 @@ class FakeService final : public Service {
     const uint32_t tokens = prompt_tokens(request);
     if (model_.max_context > 0 && tokens >= model_.max_context) {
       return Error{ErrorCode::kTooLarge,
-                   "the context is " + std::to_string(model_.max_context) +
-                       " tokens, and the prompt has " + std::to_string(tokens),
+                   "prompt is too long: " + std::to_string(tokens) + " tokens > " +
+                       std::to_string(model_.max_context - 1) + " maximum (a context of " +
+                       std::to_string(model_.max_context) + ")",
                    "prompt"};
     }
     const std::string id = request.id;
@@ -61,6 +62,17 @@ class FakeService final : public Service {
     return tokens;
   }
 
+  Result<uint32_t> count_prompt(const Request& request) const override {
+    const std::lock_guard lock(mutex_);
+    if (refusal_) return *refusal_;
+    return prompt_tokens(request);
+  }
+
+  std::vector<Warning> warnings(const Request&) const override {
+    const std::lock_guard lock(mutex_);
+    return warnings_;
+  }
+
   bool cancel(const std::string& id) override {
     const std::lock_guard lock(mutex_);
     if (!running_.contains(id)) return false;
@@ -73,6 +85,12 @@ class FakeService final : public Service {
   void refuse(Error error) {
     const std::lock_guard lock(mutex_);
     refusal_ = std::move(error);
+  }
+
+  /// What every further request is warned of.
+  void warn(std::vector<Warning> warnings) {
+    const std::lock_guard lock(mutex_);
+    warnings_ = std::move(warnings);
   }
 
   /// Waits for the n-th submission and returns its id; empty when it does not come in 10 s.
@@ -152,6 +170,7 @@ class FakeService final : public Service {
   std::vector<std::string> order_;
   std::set<std::string> cancelled_;
   std::optional<Error> refusal_;
+  std::vector<Warning> warnings_;
   Request last_;
   bool stopping_ = false;
   std::vector<std::thread> players_;

@@ -202,6 +202,31 @@ Result<uint32_t> LocalService::submit(Request request, Sink sink) {
   return prompt_tokens;
 }
 
+Result<uint32_t> LocalService::count_prompt(const Request& request) const {
+  auto prompt = make_prompt(request);
+  if (!prompt) return prompt.error();
+  return static_cast<uint32_t>(prompt->ids.size());
+}
+
+std::vector<Warning> LocalService::warnings(const Request& request) const {
+  std::vector<Warning> out;
+  const auto* conversation = std::get_if<Conversation>(&request.input);
+  if (conversation == nullptr || text_.chat_template == nullptr) return out;
+  const auto ignores = [&](std::string_view word) { return !text_.chat_template->mentions(word); };
+  if (conversation->tools.is_array() && !conversation->tools.empty() && ignores("tools")) {
+    out.push_back({.code = "tools_not_in_template",
+                   .message = "the model's chat template has no place for tools"});
+  }
+  for (const auto& [name, value] : conversation->template_arguments.items()) {
+    // Wires set these two by their own switches, whatever the model.
+    if (name == "enable_thinking" || name == "reasoning_effort" || !ignores(name)) continue;
+    out.push_back({.code = "unknown_template_argument",
+                   .message = fmt::format("the model's chat template does not read \"{}\"",
+                                          name.substr(0, 80))});
+  }
+  return out;
+}
+
 bool LocalService::cancel(const std::string& id) {
   const auto call = calls_->mark_cancelled(id);
   if (call == nullptr) return false;
@@ -292,9 +317,10 @@ Status LocalService::check_fits(const Prompt& prompt) const {
   if (prompt.ids.size() < context) return {};
   if (context == 0) return Error{ErrorCode::kUnavailable, "the model's context is not known yet"};
   return Error{.code = ErrorCode::kTooLarge,
-               .message = fmt::format("the context is {} tokens, and the prompt has {}: there must "
-                                      "be room for at least one more",
-                                      context, prompt.ids.size()),
+               // Clients know this form by its first words and numbers.
+               .message = fmt::format("prompt is too long: {} tokens > {} maximum (a context of {} "
+                                      "tokens, with room for at least one more)",
+                                      prompt.ids.size(), context - 1, context),
                .field = prompt.is_conversation ? "messages" : "prompt"};
 }
 

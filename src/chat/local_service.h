@@ -35,6 +35,8 @@ class LocalService final : public Service {
   /// generator may not know before it is ready.
   ModelInfo model() const override;
   Result<uint32_t> submit(Request request, Sink sink) override;
+  Result<uint32_t> count_prompt(const Request& request) const override;
+  std::vector<Warning> warnings(const Request& request) const override;
   bool cancel(const std::string& id) override;
 
  private:

@@ -85,14 +85,46 @@ TEST_CASE("service: a raw prompt is encoded with additions and its answer is all
   CHECK(harness.fake.submitted().back().prompt == std::vector<gen::TokenId>{1, 2, 3});
 }
 
+TEST_CASE("service: a prompt is counted as it would be submitted, however long it is") {
+  Harness harness(gen::Fake::Delivery::kOnDemand, 40);
+  harness.answer("hello");
+  Request asked = Harness::request();
+  const auto counted = harness.service.count_prompt(asked);
+  REQUIRE(counted);
+  CHECK(*counted == harness.run(asked).ends.at(0).usage.prompt_tokens);
+  asked.input = RawPrompt{.prompt = std::vector<gen::TokenId>(90, 1)};
+  CHECK(harness.service.count_prompt(asked).value() == 90);
+  asked.input = Conversation{};
+  CHECK(harness.service.count_prompt(asked).error().field == "messages");
+}
+
+TEST_CASE("service: what the template does not read is told") {
+  const Harness harness;
+  Request asked = Harness::request();
+  CHECK(harness.service.warnings(asked).empty());
+  auto& conversation = std::get<Conversation>(asked.input);
+  conversation.tools = Json::parse(R"([{"type":"function","function":{"name":"f"}}])");
+  conversation.template_arguments = {
+      {"open_thinking", true}, {"enable_thinking", true}, {"opne_thinking", true}};
+  const auto warnings = harness.service.warnings(asked);
+  REQUIRE(warnings.size() == 2);
+  CHECK(warnings[0].code == "tools_not_in_template");
+  CHECK(warnings[1].code == "unknown_template_argument");
+  CHECK(warnings[1].message.find("\"opne_thinking\"") != std::string::npos);
+  asked.input = RawPrompt{.prompt = std::string("hello")};
+  CHECK(harness.service.warnings(asked).empty());
+}
+
 TEST_CASE("service: progress comes before the first token only") {
   Harness harness;
+  harness.reply.cached_tokens = 3;
   harness.answer("hello");
   const Seen& seen = harness.run();
   REQUIRE(seen.events.size() >= 3);
   const auto* progress = std::get_if<Progress>(&seen.events[0].body);
   REQUIRE(progress != nullptr);
   CHECK(progress->done == progress->total);
+  CHECK(progress->cached == 3);
   for (size_t i = 1; i < seen.events.size(); ++i) {
     CHECK_FALSE(std::holds_alternative<Progress>(seen.events[i].body));
   }
@@ -126,7 +158,7 @@ TEST_CASE("service: before the generator knows its sizes, prompts are held to th
     return accepted.error();
   };
   CHECK(refusal(3, 320).code == ErrorCode::kTooLarge);
-  CHECK(refusal(3, 320).message.find("context is 3") != std::string::npos);
+  CHECK(refusal(3, 320).message.find("3 tokens > 2 maximum") != std::string::npos);
   CHECK(refusal(9, 2).code == ErrorCode::kInvalid);
   CHECK(refusal(0, 320).code == ErrorCode::kUnavailable);
 }
@@ -146,8 +178,10 @@ TEST_CASE(
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kTooLarge);
   CHECK(refused.error().field == "prompt");
-  CHECK(refused.error().message.find("context is 40 tokens") != std::string::npos);
-  CHECK(refused.error().message.find("prompt has 40") != std::string::npos);
+  CHECK(
+      refused.error().message ==
+      "prompt is too long: 40 tokens > 39 maximum (a context of 40 tokens, with room for at least "
+      "one more)");
   asked.input = RawPrompt{.prompt = std::vector<gen::TokenId>(39, 1)};
   CHECK(harness.service.submit(asked, harness.sink()));
 }

@@ -23,6 +23,7 @@ struct Conversation {
   Json tools = nullptr;                      // null when none
   Json template_arguments = Json::object();  // chat_template_kwargs, such as enable_thinking
   bool continues_last_message = false;       // the answer continues a final assistant message
+  bool parallel_calls = true;                // several tool calls in one answer
 };
 
 /// A prompt without a template: text (encoded with the tokenizer's default special tokens) or ids.

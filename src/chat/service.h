@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "chat/event.h"
@@ -26,6 +27,14 @@ struct ModelInfo {
   bool has_chat_template = false;
 };
 
+/// What of a request has no effect here.
+struct Warning {
+  std::string code;  // one of few, such as "tools_not_in_template": for metrics
+  std::string message;
+
+  bool operator==(const Warning&) const = default;
+};
+
 /// Serves one model. Thread-safe.
 class Service {
  public:
@@ -38,6 +47,13 @@ class Service {
   /// prompt and context sizes), kBusy, kUnavailable, kConflict (id in use). Accepted: exactly one
   /// last event for each choice.
   virtual Result<uint32_t> submit(Request request, Sink sink) = 0;
+
+  /// How many tokens submit() would make of the prompt, also where it is too long. Other errors are
+  /// those of submit().
+  virtual Result<uint32_t> count_prompt(const Request& request) const = 0;
+
+  /// What the model's template does not read of a conversation: tools, template arguments.
+  virtual std::vector<Warning> warnings(const Request& request) const = 0;
 
   /// Ends every choice with Failed{kCancelled}. False when no such request runs.
   virtual bool cancel(const std::string& id) = 0;

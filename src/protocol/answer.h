@@ -1,20 +1,50 @@
 // How one wire writes an answer.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "chat/event.h"
+#include "chat/service.h"
+#include "net/reply.h"
 
 namespace tandem::protocol {
 
+/// A part of an answer.
+struct Block {
+  enum class Kind : uint8_t { kText, kThinking, kCall };
+
+  Kind kind = Kind::kText;
+  std::string text;  // of a call: its arguments, as JSON
+  std::string id;    // of a call
+  std::string name;  // of a call
+};
+
 /// One choice, whole.
 struct Answer {
-  std::string text;
-  std::string thinking;
+  std::vector<Block> blocks;  // in the order of their writing; neighbours are of different kinds
   std::vector<chat::LogprobEntry> logprobs;
   chat::End end;
+
+  /// Takes the next event of the choice.
+  void add(const chat::Event& event);
+
+  /// All text, or all thinking.
+  std::string joined(Block::Kind kind) const;
+  bool has_calls() const;
+};
+
+/// What every object of one answer says.
+struct AnswerHead {
+  std::string id;
+  std::string model;
+  std::string fingerprint;  // left out when empty
+  int64_t created = 0;      // Unix seconds
+  bool include_usage = false;
+  bool logprobs = false;
+  std::vector<chat::Warning> warnings = {};
 };
 
 /// Writes the events of one request for one client. Calls come one at a time.
@@ -24,13 +54,28 @@ class AnswerEncoder {
 
   // Streamed: bytes of server-sent events; may be empty.
   virtual std::string delta(uint32_t choice, const chat::Delta& delta) = 0;
+  // Tool calls come on wires that have tools only.
+  virtual std::string call_started(uint32_t choice, const chat::CallStarted& call);
+  virtual std::string call_arguments(uint32_t choice, const chat::CallArguments& piece);
+  virtual std::string call_ended(uint32_t choice, const chat::CallEnded& call);
   virtual std::string end(uint32_t choice, const chat::End& end) = 0;
   /// After the last choice's end.
   virtual std::string close(const chat::Usage& total) = 0;
+  /// Instead of what would have come: the request failed.
+  virtual std::string failed(const Error& error);
+  /// Nothing to show yet: at each progress of the prompt, and whenever nothing was written for a
+  /// while. `silence`: since the last event that had something to show, or since the submission.
+  virtual std::string waiting(const chat::Progress* progress, std::chrono::milliseconds silence);
 
   /// Not streamed: the body.
   virtual std::string whole(const std::vector<Answer>& answers, const chat::Usage& total) = 0;
+  virtual net::Response refusal(const Error& error);
+  /// Of both kinds of answers, besides X-Request-Id.
+  virtual net::Headers headers() const { return {}; }
 };
+
+/// As the OpenAI wire and lists of requests call it.
+const char* name(chat::FinishReason reason);
 
 /// Over all choices: the prompt once, the least cached, the sum of what was drawn.
 chat::Usage total_usage(const std::vector<chat::Usage>& choices);

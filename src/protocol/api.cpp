@@ -16,6 +16,7 @@ void add_v1(net::Router& router, net::Route route) {
 
 Api::Api(chat::Service& service, const Clock& clock, Options options, Probe probe)
     : service_(service),
+      clock_(clock),
       options_(std::move(options)),
       probe_(std::move(probe)),
       table_(clock, [this](const RequestRecord& record) { metrics_.ended(record); }) {}

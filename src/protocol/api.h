@@ -31,12 +31,14 @@ class Api {
   const Options& options() const { return options_; }
   RequestTable& table() { return table_; }
   Metrics& metrics() { return metrics_; }
+  const Clock& clock() const { return clock_; }
 
   /// Why this server is not ready; nothing when it is.
   std::optional<std::string> unready_reason() const;
 
  private:
   chat::Service& service_;
+  const Clock& clock_;
   const Options options_;
   const Probe probe_;
   Metrics metrics_;

@@ -158,6 +158,49 @@ TEST_CASE("api: every path of /v1 exists without it too, and the others do not e
 #undef V1
 }
 
+/// Two calls, whatever is asked.
+std::vector<chat::Event> two_calls(const chat::Request&) {
+  std::vector<chat::Event> out;
+  const auto add = [&](auto body) { out.push_back({.choice = 0, .body = std::move(body)}); };
+  for (uint32_t call = 0; call < 2; ++call) {
+    add(chat::CallStarted{.call = call, .id = "call_" + std::to_string(call), .name = "f"});
+    add(chat::CallArguments{.call = call, .json = R"({"a":1})"});
+    add(chat::CallEnded{.call = call});
+  }
+  add(chat::End{.reason = chat::FinishReason::kToolCalls, .stop_text = {}, .usage = {}});
+  return out;
+}
+
+TEST_CASE("api: tool calls reach the client, one at a time when it wants so") {
+  Fixture fixture(two_calls);
+  for (const bool parallel : {true, false}) {
+    const std::string fields = parallel ? "" : R"(,"parallel_tool_calls":false)";
+    const std::string body = R"({"messages":[{"role":"user","content":"x"}])" + fields;
+    const Json whole = json(fixture.client().post("/v1/chat/completions", body + "}").value());
+    CHECK(whole["choices"][0]["finish_reason"] == "tool_calls");
+    CHECK(whole["choices"][0]["message"]["tool_calls"].size() == (parallel ? 2 : 1));
+    const Stream stream =
+        read_stream(fixture.client(), "/v1/chat/completions", body + R"(,"stream":true})");
+    size_t starts = 0;
+    for (const std::string& data : stream.data) starts += data.find("\"id\":\"call_") != data.npos;
+    CHECK(starts == (parallel ? 2 : 1));
+  }
+  CHECK(json(fixture.client().get("/v1/requests").value())["recent"][0]["finish_reason"] ==
+        "tool_calls");
+}
+
+TEST_CASE("api: what has no effect is told in the answer and counted") {
+  Fixture fixture(two_words);
+  fixture.service().warn({{.code = "tools_not_in_template", .message = "no place for tools"}});
+  const Json whole = json(fixture.client().post("/v1/chat/completions", kHello).value());
+  CHECK(whole["warnings"][0]["message"] == "no place for tools");
+  CHECK(fixture.client()
+            .get("/metrics")
+            .value()
+            .body.find("tandem_warnings_total{code=\"tools_not_in_template\"} 1\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("api: choices are told apart by index, and usage counts the prompt once") {
   Fixture fixture(two_words);
   const Json whole = json(

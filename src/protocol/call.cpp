@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <random>
 
@@ -25,14 +24,14 @@ RequestRecord make_record(const Call::Parts& parts, const net::Request& request)
   return record;
 }
 
-void refuse(Api& api, const ReplyPtr& reply, const std::string& endpoint, const Error& error) {
-  api.metrics().refused(endpoint, status_of(error));
-  reply->send(error_response(error));
+void count_words(Metrics& metrics, const WireRequest& wire) {
+  metrics.ignored(wire.ignored);
+  metrics.warned(wire.warnings);
 }
 
-net::Headers with_id(net::Headers headers, const std::string& id) {
-  headers.push_back({"X-Request-Id", id});
-  return headers;
+bool allows_parallel_calls(const chat::Request& request) {
+  const auto* conversation = std::get_if<chat::Conversation>(&request.input);
+  return !conversation || conversation->parallel_calls;
 }
 
 }  // namespace
@@ -48,29 +47,25 @@ std::string new_request_id(const std::string& prefix) {
   return fmt::format("{}{:08x}{:08x}{:08x}", prefix, random(), random(), random());
 }
 
-chat::Usage total_usage(const std::vector<chat::Usage>& choices) {
-  chat::Usage total = choices.empty() ? chat::Usage{} : choices.front();
-  for (size_t i = 1; i < choices.size(); ++i) {
-    total.cached_tokens = std::min(total.cached_tokens, choices[i].cached_tokens);
-    total.completion_tokens += choices[i].completion_tokens;
-    total.reasoning_tokens += choices[i].reasoning_tokens;
-  }
-  return total;
-}
-
 Call::Call(Api& api, ReplyPtr reply, const Parts& parts, std::unique_ptr<AnswerEncoder> encoder)
     : api_(api),
       id_(parts.id),
       stream_(parts.wire.stream),
+      parallel_calls_(allows_parallel_calls(parts.wire.request)),
       reply_(std::move(reply)),
       encoder_(std::move(encoder)),
+      last_shown_(api.clock().now()),
       answers_(parts.wire.request.choices),
       usages_(parts.wire.request.choices) {}
 
 void Call::start(Api& api, const net::Request& request, const ReplyPtr& reply, Parts parts) {
-  api.metrics().ignored(parts.wire.ignored);
+  count_words(api.metrics(), parts.wire);
+  const auto refuse = [&](AnswerEncoder& encoder, const Error& error) {
+    api.metrics().refused(parts.endpoint, status_of(error));
+    reply->send(encoder.refusal(error));
+  };
   if (!api.table().open(make_record(parts, request))) {
-    return refuse(api, reply, parts.endpoint, {ErrorCode::kConflict, "the request's id is in use"});
+    return refuse(*parts.encoder, {ErrorCode::kConflict, "the request's id is in use"});
   }
   chat::Request& wanted = parts.wire.request;
   wanted.id = parts.id;
@@ -82,7 +77,7 @@ void Call::start(Api& api, const net::Request& request, const ReplyPtr& reply, P
       std::move(wanted), [call](chat::Event event) { call->receive(std::move(event)); });
   if (!tokens) {
     api.table().forget(parts.id);
-    return refuse(api, reply, parts.endpoint, tokens.error());
+    return refuse(*call->encoder_, tokens.error());
   }
   api.table().accept(parts.id, *tokens);
   call->accepted();
@@ -96,11 +91,11 @@ void Call::accepted() {
     const std::lock_guard lock(mutex_);
     const auto period = api_.options().keep_alive;
     if (stream_) {
-      reply_->start(200, with_id(net::sse_headers(), id_));
+      reply_->start(200, with_id(net::sse_headers()));
       if (period.count() > 0) {
         reply_->keep_alive(period, [weak] {
-          const auto call = weak.lock();
-          return call ? call->keepalive_text() : std::string();
+          if (const auto call = weak.lock()) call->beat();
+          return std::string();
         });
       }
     }
@@ -140,40 +135,69 @@ void Call::cancel_rest() {
   api_.service().cancel(id_);
 }
 
-std::string Call::keepalive_text() {
+/// Writes by itself, under the lock, so that what the encoder wrote before is there already.
+void Call::beat() {
   const std::lock_guard lock(mutex_);
-  if (talking_ || !progress_) return net::encode_sse_comment("keepalive");
-  return net::encode_sse_comment(fmt::format("keepalive {}/{}", progress_->done, progress_->total));
+  if (!over_) wait_on();
+}
+
+void Call::wait_on() {
+  const auto silence =
+      std::chrono::duration_cast<std::chrono::milliseconds>(api_.clock().now() - last_shown_);
+  reply_->write(encoder_->waiting(talking_ || !progress_ ? nullptr : &*progress_, silence));
 }
 
 void Call::handle(const chat::Event& event) {
-  if (over_ || event.choice >= answers_.size()) return;
+  if (over_ || event.choice >= answers_.size() || is_surplus(event)) return;
+  if (const auto* failed = std::get_if<chat::Failed>(&event.body)) return fail(failed->error);
   if (const auto* progress = std::get_if<chat::Progress>(&event.body)) {
     progress_ = *progress;
-    if (!stream_ || talking_ || api_.options().keep_alive.count() <= 0) return;
-    reply_->write(
-        net::encode_sse_comment(fmt::format("keepalive {}/{}", progress->done, progress->total)));
+    if (stream_ && !talking_ && api_.options().keep_alive.count() > 0) wait_on();
     return;
   }
-  const auto* delta = std::get_if<chat::Delta>(&event.body);
-  if (!delta) return handle_last(event);
   talking_ = true;
+  last_shown_ = api_.clock().now();
   if (stream_) {
-    reply_->write(encoder_->delta(event.choice, *delta));
-    return;
+    reply_->write(encoded(event));
+  } else {
+    answers_[event.choice].add(event);
   }
-  Answer& answer = answers_[event.choice];
-  (delta->channel == chat::Channel::kText ? answer.text : answer.thinking) += delta->text;
-  answer.logprobs.insert(answer.logprobs.end(), delta->logprobs.begin(), delta->logprobs.end());
+  const auto* end = std::get_if<chat::End>(&event.body);
+  if (!end) return;
+  usages_[event.choice] = end->usage;
+  if (++ended_ == answers_.size()) finish();
 }
 
-void Call::handle_last(const chat::Event& event) {
-  if (const auto* failed = std::get_if<chat::Failed>(&event.body)) return fail(failed->error);
-  const auto& end = std::get<chat::End>(event.body);
-  answers_[event.choice].end = end;
-  usages_[event.choice] = end.usage;
-  if (stream_) reply_->write(encoder_->end(event.choice, end));
-  if (++ended_ == answers_.size()) finish();
+std::string Call::encoded(const chat::Event& event) {
+  const uint32_t choice = event.choice;
+  if (const auto* delta = std::get_if<chat::Delta>(&event.body)) {
+    return encoder_->delta(choice, *delta);
+  }
+  if (const auto* call = std::get_if<chat::CallStarted>(&event.body)) {
+    return encoder_->call_started(choice, *call);
+  }
+  if (const auto* piece = std::get_if<chat::CallArguments>(&event.body)) {
+    return encoder_->call_arguments(choice, *piece);
+  }
+  if (const auto* call = std::get_if<chat::CallEnded>(&event.body)) {
+    return encoder_->call_ended(choice, *call);
+  }
+  return encoder_->end(choice, std::get<chat::End>(event.body));
+}
+
+/// A second call, where the client wants one at a time.
+bool Call::is_surplus(const chat::Event& event) const {
+  if (parallel_calls_) return false;
+  if (const auto* call = std::get_if<chat::CallStarted>(&event.body)) return call->call > 0;
+  if (const auto* piece = std::get_if<chat::CallArguments>(&event.body)) return piece->call > 0;
+  const auto* call = std::get_if<chat::CallEnded>(&event.body);
+  return call && call->call > 0;
+}
+
+net::Headers Call::with_id(net::Headers headers) const {
+  headers.push_back({"X-Request-Id", id_});
+  for (net::Header& header : encoder_->headers()) headers.push_back(std::move(header));
+  return headers;
 }
 
 void Call::finish() {
@@ -184,7 +208,7 @@ void Call::finish() {
     reply_->finish();
   } else {
     net::Response response = net::json_response(200, encoder_->whole(answers_, total));
-    response.headers = with_id(std::move(response.headers), id_);
+    response.headers = with_id(std::move(response.headers));
     reply_->send(std::move(response));
   }
   reply_.reset();
@@ -195,11 +219,11 @@ void Call::fail(const Error& error) {
   over_ = true;
   rest_is_useless_ = ended_ + 1 < answers_.size();
   if (stream_) {
-    reply_->write(net::encode_sse(dump(error_body(error))));
+    reply_->write(encoder_->failed(error));
     reply_->finish();
   } else {
-    net::Response response = error_response(error);
-    response.headers = with_id(std::move(response.headers), id_);
+    net::Response response = encoder_->refusal(error);
+    response.headers = with_id(std::move(response.headers));
     reply_->send(std::move(response));
   }
   reply_.reset();

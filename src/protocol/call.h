@@ -37,16 +37,20 @@ class Call : public std::enable_shared_from_this<Call> {
   void accepted();
   void receive(chat::Event event);
   void handle(const chat::Event& event);
-  void handle_last(const chat::Event& event);
+  std::string encoded(const chat::Event& event);
+  bool is_surplus(const chat::Event& event) const;
   void finish();
   void fail(const Error& error);
   void cancel_rest();
   void client_left();
-  std::string keepalive_text();
+  void beat();
+  void wait_on();
+  net::Headers with_id(net::Headers headers) const;
 
   Api& api_;
   const std::string id_;
   const bool stream_;
+  const bool parallel_calls_;
   ReplyPtr reply_;
   const std::unique_ptr<AnswerEncoder> encoder_;
 
@@ -55,6 +59,7 @@ class Call : public std::enable_shared_from_this<Call> {
   bool open_ = false;
   bool over_ = false;  // the reply has ended
   bool talking_ = false;
+  TimePoint last_shown_;
   std::optional<chat::Progress> progress_;
   std::vector<Answer> answers_;
   std::vector<chat::Usage> usages_;

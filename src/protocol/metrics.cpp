@@ -103,6 +103,11 @@ void Metrics::ignored(const std::vector<std::string>& fields) {
   }
 }
 
+void Metrics::warned(const std::vector<chat::Warning>& warnings) {
+  const std::lock_guard lock(mutex_);
+  for (const chat::Warning& warning : warnings) ++warned_[warning.code];
+}
+
 std::string Metrics::render(size_t running) const {
   MetricsText out;
   std::vector<Collector> collectors;
@@ -122,6 +127,11 @@ std::string Metrics::render(size_t running) const {
     out.family("tandem_ignored_fields_total", "counter", "Request fields nobody knows, by name.");
     for (const auto& [field, count] : ignored_) {
       out.sample("tandem_ignored_fields_total", {{"field", field}}, static_cast<double>(count));
+    }
+    out.family("tandem_warnings_total", "counter",
+               "What of requests had no effect, as their answers say.");
+    for (const auto& [code, count] : warned_) {
+      out.sample("tandem_warnings_total", {{"code", code}}, static_cast<double>(count));
     }
     out.family("tandem_requests_running", "gauge", "Requests in flight.");
     out.sample("tandem_requests_running", {}, static_cast<double>(running));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/histogram.h"
+#include "chat/service.h"
 #include "protocol/request_table.h"
 
 namespace tandem::protocol {
@@ -43,6 +44,7 @@ class Metrics {
   void ended(const RequestRecord& record);
   void refused(const std::string& endpoint, int status);
   void ignored(const std::vector<std::string>& fields);
+  void warned(const std::vector<chat::Warning>& warnings);
 
   /// `running` is the number of requests in flight.
   std::string render(size_t running) const;
@@ -53,6 +55,7 @@ class Metrics {
   std::map<std::pair<std::string, std::string>, uint64_t> requests_;  // (endpoint, outcome)
   std::map<std::pair<std::string, int>, uint64_t> refused_;           // (endpoint, status)
   std::map<std::string, uint64_t> ignored_;
+  std::map<std::string, uint64_t> warned_;  // by code
   uint64_t prompt_tokens_ = 0;
   uint64_t cached_tokens_ = 0;
   uint64_t completion_tokens_ = 0;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <variant>
 
+#include "protocol/answer.h"
 #include "protocol/errors.h"
 
 namespace tandem::protocol {
@@ -67,15 +68,14 @@ void note_progress(RequestRecord& record, const chat::Event& event, TimePoint no
   if (!record.started) record.started = now;
   if (const auto* progress = std::get_if<chat::Progress>(&event.body)) {
     record.prefilled_tokens = std::max(record.prefilled_tokens, progress->done);
-  } else if (std::holds_alternative<chat::Delta>(event.body)) {
-    if (!record.first_token) record.first_token = now;
-    ++record.emitted_tokens;
+    return;
   }
+  if (!record.first_token) record.first_token = now;
+  ++record.emitted_tokens;
 }
 
 void note_end(RequestRecord& record, const chat::End& end) {
-  if (record.outcome == Outcome::kRunning)
-    record.finish_reason = end.reason == chat::FinishReason::kStop ? "stop" : "length";
+  if (record.outcome == Outcome::kRunning) record.finish_reason = name(end.reason);
 }
 
 void note_failure(RequestRecord& record, const Error& error) {

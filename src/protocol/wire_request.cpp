@@ -207,6 +207,19 @@ void read_shared(Fields& fields, const ParseContext& context, WireRequest& out) 
                  "safety_identifier", "num_draft_tokens"});
 }
 
+void read_thinking(Fields& fields, Json& template_arguments) {
+  const Json* thinking = fields.object("thinking");
+  if (!thinking) return;
+  Fields inner(*thinking, "thinking.");
+  const auto type = inner.string("type", 32);
+  if (inner.error()) return fields.keep(*inner.error());
+  if (type == "enabled" || type == "disabled") {
+    template_arguments["enable_thinking"] = type == "enabled";
+  } else if (type != "adaptive") {
+    fields.refuse("thinking.type", R"(must be "enabled", "disabled" or "adaptive")");
+  }
+}
+
 Status finish_fields(const Fields& fields, const ParseContext& context, WireRequest& out) {
   if (fields.error()) return *fields.error();
   out.ignored = fields.unknown();

@@ -21,6 +21,7 @@ struct WireRequest {
   bool include_usage = false;
   std::string echo;                  // text put before the answer
   std::vector<std::string> ignored;  // fields nobody knows
+  std::vector<chat::Warning> warnings;
 };
 
 struct ParseContext {
@@ -40,6 +41,10 @@ Result<Json> parse_body(std::string_view body);
 /// Reads model, stream, sampling, limits, stop and scheduling fields, which chat and text share.
 /// Errors are kept in `fields`.
 void read_shared(Fields& fields, const ParseContext& context, WireRequest& out);
+
+/// Reads {"thinking": {"type": enabled, disabled or adaptive, …}} into enable_thinking. Adaptive
+/// leaves it to the model.
+void read_thinking(Fields& fields, Json& template_arguments);
 
 /// The error kept by `fields`, or the unknown ones: refused or counted.
 Status finish_fields(const Fields& fields, const ParseContext& context, WireRequest& out);

@@ -1,17 +1,19 @@
 // POST /v1/chat/completions.
+#include "protocol/errors.h"
+#include "protocol/generation.h"
 #include "protocol/openai/chat_encoder.h"
 #include "protocol/openai/chat_request.h"
-#include "protocol/openai/generation.h"
 
 namespace tandem::protocol::openai {
 
 void chat_completions(Api& api, const net::Request& request, const ReplyPtr& reply) {
-  static constexpr Wire kWire{.endpoint = "chat",
-                              .id_prefix = "chatcmpl-",
-                              .parse = parse_chat,
-                              .make_encoder = [](AnswerHead head, const WireRequest&) {
-                                return make_chat_encoder(std::move(head));
-                              }};
+  static constexpr Wire kWire{
+      .endpoint = "chat",
+      .id_prefix = "chatcmpl-",
+      .parse = parse_chat,
+      .make_encoder = [](AnswerHead head, const WireRequest&,
+                         const Options&) { return make_chat_encoder(std::move(head)); },
+      .refuse = error_response};
   start_generation(kWire, api, request, reply);
 }
 

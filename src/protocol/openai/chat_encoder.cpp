@@ -31,12 +31,43 @@ Json encode_logprobs(const std::vector<chat::LogprobEntry>& entries) {
   return Json{{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
+Json encode_calls(const Answer& answer) {
+  Json calls = Json::array();
+  for (const Block& block : answer.blocks) {
+    if (block.kind != Block::Kind::kCall) continue;
+    Json function;
+    function["name"] = block.name;
+    function["arguments"] = block.text.empty() ? "{}" : block.text;
+    Json call;
+    call["id"] = block.id;
+    call["type"] = "function";
+    call["function"] = std::move(function);
+    calls.push_back(std::move(call));
+  }
+  return calls;
+}
+
+Json encode_message(const Answer& answer) {
+  const std::string text = answer.joined(Block::Kind::kText);
+  const std::string thinking = answer.joined(Block::Kind::kThinking);
+  Json message;
+  message["role"] = "assistant";
+  message["content"] = text.empty() && answer.has_calls() ? Json(nullptr) : Json(text);
+  message["refusal"] = nullptr;
+  if (!thinking.empty()) {
+    message["reasoning"] = thinking;
+    message["reasoning_content"] = thinking;
+  }
+  if (answer.has_calls()) message["tool_calls"] = encode_calls(answer);
+  return message;
+}
+
 class ChatEncoder final : public AnswerEncoder {
  public:
   explicit ChatEncoder(AnswerHead head) : head_(std::move(head)) {
     chunk_start_ = dump(encode_head(head_, kChunk));
     chunk_start_.back() = ',';
-    chunk_end_ = head_.include_usage ? "],\"usage\":null}" : "]}";
+    chunk_end_ = head_.include_usage ? "],\"usage\":null" : "]";
   }
 
   std::string delta(uint32_t choice, const chat::Delta& delta) override {
@@ -54,6 +85,28 @@ class ChatEncoder final : public AnswerEncoder {
     return out + chunk(choice, fields, logprobs, "null");
   }
 
+  std::string call_started(uint32_t choice, const chat::CallStarted& call) override {
+    with_arguments_.erase(choice);
+    return open_choice(choice) +
+           call_chunk(choice, call.call,
+                      fmt::format(R"("id":{},"type":"function","function":{{"name":{},)"
+                                  R"("arguments":""}})",
+                                  literal(call.id), literal(call.name)));
+  }
+
+  std::string call_arguments(uint32_t choice, const chat::CallArguments& piece) override {
+    if (piece.json.empty()) return {};
+    with_arguments_.insert(choice);
+    return call_chunk(choice, piece.call,
+                      fmt::format(R"("function":{{"arguments":{}}})", literal(piece.json)));
+  }
+
+  /// Clients parse the arguments of a call without any, too.
+  std::string call_ended(uint32_t choice, const chat::CallEnded& call) override {
+    if (with_arguments_.contains(choice)) return {};
+    return call_arguments(choice, {.call = call.call, .json = "{}"});
+  }
+
   std::string end(uint32_t choice, const chat::End& end) override {
     return open_choice(choice) + chunk(choice, "", "null", fmt::format("\"{}\"", name(end.reason)));
   }
@@ -67,39 +120,42 @@ class ChatEncoder final : public AnswerEncoder {
     out["choices"] = Json::array();
     for (size_t i = 0; i < answers.size(); ++i) {
       const Answer& answer = answers[i];
-      Json message;
-      message["role"] = "assistant";
-      message["content"] = answer.text;
-      message["refusal"] = nullptr;
-      if (!answer.thinking.empty()) {
-        message["reasoning"] = answer.thinking;
-        message["reasoning_content"] = answer.thinking;
-      }
       Json choice;
       choice["index"] = i;
-      choice["message"] = std::move(message);
+      choice["message"] = encode_message(answer);
       choice["logprobs"] = head_.logprobs ? encode_logprobs(answer.logprobs) : Json(nullptr);
       choice["finish_reason"] = name(answer.end.reason);
       out["choices"].push_back(std::move(choice));
     }
     out["usage"] = encode_usage(total);
+    if (!head_.warnings.empty()) out["warnings"] = encode_warnings(head_.warnings);
     return dump(out);
   }
 
  private:
-  /// The role comes first, once a choice.
+  /// The role comes first, once a choice; warnings once.
   std::string open_choice(uint32_t choice) {
     if (!opened_.insert(choice).second) return {};
-    return chunk(choice, R"("role":"assistant","content":"")", "null", "null");
+    std::string warnings;
+    if (opened_.size() == 1 && !head_.warnings.empty()) {
+      warnings = ",\"warnings\":" + dump(encode_warnings(head_.warnings));
+    }
+    return chunk(choice, R"("role":"assistant","content":"")", "null", "null", warnings);
+  }
+
+  std::string call_chunk(uint32_t choice, uint32_t call, std::string_view fields) const {
+    return chunk(choice, fmt::format(R"("tool_calls":[{{"index":{},{}}}])", call, fields), "null",
+                 "null");
   }
 
   std::string chunk(uint32_t choice,
                     std::string_view delta,
                     std::string_view logprobs,
-                    std::string_view finish) const {
+                    std::string_view finish,
+                    std::string_view more = {}) const {
     return net::encode_sse(fmt::format(
-        R"({}"choices":[{{"index":{},"delta":{{{}}},"logprobs":{},"finish_reason":{}}}{})",
-        chunk_start_, choice, delta, logprobs, finish, chunk_end_));
+        R"({}"choices":[{{"index":{},"delta":{{{}}},"logprobs":{},"finish_reason":{}}}{}{}}})",
+        chunk_start_, choice, delta, logprobs, finish, chunk_end_, more));
   }
 
   static constexpr const char* kChunk = "chat.completion.chunk";
@@ -108,6 +164,7 @@ class ChatEncoder final : public AnswerEncoder {
   std::string chunk_start_;
   std::string chunk_end_;
   std::set<uint32_t> opened_;
+  std::set<uint32_t> with_arguments_;  // choices whose open call has some
 };
 
 }  // namespace

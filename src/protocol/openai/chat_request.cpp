@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "protocol/openai/messages.h"
+#include "protocol/openai/role_mapping.h"
 
 namespace tandem::protocol::openai {
 namespace {
@@ -19,9 +20,8 @@ bool read_tool_choice(Fields& fields) {
   const Json* choice = fields.any("tool_choice");
   if (!choice || *choice == "auto") return true;
   if (*choice == "none") return false;
-  const bool known = choice->is_object() || *choice == "required";
-  if (known) {
-    fields.unsupported("tool_choice", "other than \"auto\" and \"none\"");
+  if (choice->is_object() || *choice == "required") {
+    fields.unsupported("tool_choice", "that forces a call");
   } else {
     fields.refuse_value("tool_choice", R"(must be "auto" or "none")");
   }
@@ -33,6 +33,7 @@ void read_template_arguments(Fields& fields, Json& out) {
     out["reasoning_effort"] = *effort;
     if (*effort == "none") out["enable_thinking"] = false;
   }
+  read_thinking(fields, out);
   if (const auto thinking = fields.boolean("enable_thinking")) out["enable_thinking"] = *thinking;
   if (const Json* arguments = fields.object("chat_template_kwargs")) {
     for (const auto& [name, value] : arguments->items()) {
@@ -67,7 +68,7 @@ void refuse_unsupported(Fields& fields) {
   if (const Json* modalities = fields.array("modalities")) {
     if (*modalities != Json::array({"text"})) fields.unsupported("modalities", "other than text");
   }
-  fields.accept({"parallel_tool_calls", "prediction", "verbosity"});
+  fields.accept({"prediction", "verbosity"});
 }
 
 }  // namespace
@@ -80,14 +81,24 @@ Result<WireRequest> parse_chat(std::string_view body, const ParseContext& contex
   read_shared(fields, context, out);
   read_logprobs(fields, context, out.request);
   chat::Conversation conversation;
-  conversation.messages = read_messages(fields);
+  conversation.messages = read_messages(fields, out.warnings);
   Json tools = read_tools(fields);
+  conversation.parallel_calls = fields.boolean("parallel_tool_calls").value_or(true);
   if (read_tool_choice(fields)) conversation.tools = std::move(tools);
   read_template_arguments(fields, conversation.template_arguments);
   conversation.continues_last_message = read_continuation(fields, conversation.messages);
+  const RoleMapping roles = read_role_mapping(fields);
   refuse_unsupported(fields);
   if (const Status ok = finish_fields(fields, context, out); !ok) return ok.error();
-  out.request.input = std::move(conversation);
+  if (context.model.has_chat_template) {
+    out.request.input = std::move(conversation);
+  } else {
+    if (!conversation.tools.is_null()) {
+      out.warnings.push_back({.code = "tools_not_in_template",
+                              .message = "the model has no chat template to show tools in"});
+    }
+    out.request.input = chat::RawPrompt{render_plainly(conversation, roles)};
+  }
   return out;
 }
 

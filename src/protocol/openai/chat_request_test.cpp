@@ -226,7 +226,7 @@ TEST_CASE("chat request: messages are made what templates read") {
       {"id":"c1","type":"function","function":{"name":"f","arguments":{"z":[1],"a":null}}},
       {"type":"function","function":{"name":"g","arguments":{}}},
       {"type":"function","function":{"name":"h","arguments":{"k":1}}}]},
-    {"role":"tool","content":"","tool_call_id":"c1"},
+    {"role":"tool","content":"","tool_call_id":"c1","name":"f"},
     {"role":"user","content":"","name":"ann"}])"));
   CHECK(dump(messages_of(wire)[2]["tool_calls"][0]["function"]["arguments"]) ==
         R"({"z":[1],"a":null})");
@@ -242,6 +242,87 @@ TEST_CASE("chat request: tools go to the template as sent, unless none may be ca
   CHECK(conversation(tools + R"(,"tool_choice":"auto")").tools.size() == 1);
   CHECK(conversation(tools + R"(,"tool_choice":"none")").tools.is_null());
   CHECK(conversation(R"("tools":[])").tools.is_null());
+  CHECK(conversation(tools).parallel_calls);
+  CHECK_FALSE(conversation(tools + R"(,"parallel_tool_calls":false)").parallel_calls);
+}
+
+TEST_CASE("chat request: what five clients send is taken whole") {
+  // opencode: an empty text beside calls, results as strings, the thinking it was shown.
+  const auto opencode = parse(R"({"model":"tiny","max_tokens":8192,"messages":[
+    {"role":"system","content":"Work in /w. Today is Monday."},
+    {"role":"user","content":"\"fix it\""},
+    {"role":"assistant","content":"","reasoning_content":"look","tool_calls":[{"id":"call_1",
+      "type":"function","function":{"name":"read","arguments":"{\"filePath\":\"/w/a\"}"}}]},
+    {"role":"tool","tool_call_id":"call_1","content":"1: x"}],
+    "tools":[{"type":"function","function":{"name":"read","description":"Reads",
+      "parameters":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}}}],
+    "tool_choice":"auto","stream":true,"stream_options":{"include_usage":true}})");
+  REQUIRE(opencode);
+  CHECK(opencode->ignored.empty());
+  CHECK(messages_of(opencode)[2]["reasoning_content"] == "look");
+  CHECK(messages_of(opencode)[3]["name"] == "read");
+  // pi: developer, parts for users, null beside calls, the id last.
+  const auto pi = parse(R"({"model":"tiny","stream":true,"stream_options":{"include_usage":true},
+    "store":false,"max_completion_tokens":9,"reasoning_effort":"medium","messages":[
+    {"role":"developer","content":"Rules"},{"role":"user","content":[{"type":"text","text":"go"}]},
+    {"role":"assistant","content":null,"reasoning":"hm","tool_calls":[{"id":"","type":"function",
+      "function":{"name":"bash","arguments":"{}"}}]},
+    {"role":"tool","content":"ok","tool_call_id":""}],
+    "tools":[{"type":"function","function":{"name":"bash","description":"Runs",
+      "parameters":{"type":"object"},"strict":false}}]})");
+  REQUIRE(pi);
+  CHECK(pi->ignored.empty());
+  CHECK(messages_of(pi)[0]["role"] == "developer");
+  // qwen-code: lists of parts for results too, other switches for thinking.
+  const auto qwen = parse(R"({"model":"tiny","max_tokens":8000,"stream":true,"messages":[
+    {"role":"system","content":"S"},{"role":"user","content":[{"type":"text","text":"tree"}]},
+    {"role":"assistant","content":"Got it."},{"role":"user","content":[{"type":"text","text":"q"}]},
+    {"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":
+      {"name":"read_file","arguments":"{\"p\":1}"}},{"id":"d","type":"function","function":
+      {"name":"ls","arguments":"{}"}}]},
+    {"role":"tool","tool_call_id":"c","content":[{"type":"text","text":"A"}]},
+    {"role":"tool","tool_call_id":"d","content":[{"type":"text","text":"B"}]}],
+    "thinking":{"type":"disabled"},"metadata":{"sessionId":"s"}})");
+  REQUIRE(qwen);
+  CHECK(qwen->ignored.empty());
+  CHECK(messages_of(qwen)[6] ==
+        Json::parse(R"({"role":"tool","content":"B","tool_call_id":"d","name":"ls"})"));
+  const auto& talk = std::get<chat::Conversation>(qwen->request.input);
+  CHECK(talk.template_arguments == Json{{"enable_thinking", false}});
+}
+
+TEST_CASE("chat request: an image in a tool's result is named, not refused") {
+  const auto wire = parse(R"({"messages":[{"role":"user","content":"x"},
+    {"role":"tool","tool_call_id":"c","content":[{"type":"text","text":"seen: "},
+      {"type":"image_url","image_url":{"url":"data:"}},{"type":"image_url","image_url":{}}]}]})");
+  REQUIRE(wire);
+  CHECK(messages_of(wire)[1]["content"] ==
+        "seen: [image_url left out: this model reads text only]"
+        "[image_url left out: this model reads text only]");
+  REQUIRE(wire->warnings.size() == 1);
+  CHECK(wire->warnings[0].code == "left_out_of_tool_result");
+}
+
+TEST_CASE("chat request: a model without a template gets roles as words") {
+  chat::ModelInfo bare = kTiny;
+  bare.has_chat_template = false;
+  const auto prompt_of = [&](const std::string& body) {
+    const auto wire = parse_chat(body, {.model = bare, .options = options()});
+    return std::get<std::string>(std::get<chat::RawPrompt>(wire.value().request.input).prompt);
+  };
+  const std::string talk =
+      R"("messages":[{"role":"system","content":"s"},{"role":"user","content":"u"},
+         {"role":"assistant","content":"a"}])";
+  CHECK(prompt_of("{" + talk + "}") == "ASSISTANT's RULE: s\nUSER: u\nASSISTANT: a\nASSISTANT:");
+  CHECK(prompt_of("{" + talk + R"(,"continue_final_message":true})") ==
+        "ASSISTANT's RULE: s\nUSER: u\nASSISTANT: a");
+  CHECK(prompt_of("{" + talk + R"(,"role_mapping":{"user":"Q: ","assistant":"A: ","stop":"|"}})") ==
+        "s|Q: u|A: a|A:");
+  const auto tools =
+      parse_chat("{" + talk + R"(,"tools":[{"type":"function","function":{"name":"f"}}]})",
+                 {.model = bare, .options = options()});
+  REQUIRE(tools.value().warnings.size() == 1);
+  CHECK(tools->warnings[0].code == "tools_not_in_template");
 }
 
 TEST_CASE("chat request: thinking switches become template arguments") {

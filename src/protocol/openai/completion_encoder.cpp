@@ -67,7 +67,7 @@ class CompletionEncoder final : public AnswerEncoder {
       size_t offset = count_characters(echo_);
       const Answer& answer = answers[i];
       out["choices"].push_back(
-          encode_choice(i, echo_ + answer.thinking + answer.text,
+          encode_choice(i, echo_ + answer.joined(Block::Kind::kText),
                         head_.logprobs ? encode_logprobs(answer.logprobs, offset) : Json(nullptr),
                         name(answer.end.reason)));
     }

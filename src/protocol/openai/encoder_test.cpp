@@ -35,6 +35,10 @@ chat::Delta with_logprobs(std::string value) {
   return delta;
 }
 
+Block block(Block::Kind kind, std::string value) {
+  return {.kind = kind, .text = std::move(value), .id = {}, .name = {}};
+}
+
 /// Calls in a braced list happen in order, unlike operands of +.
 std::string joined(std::initializer_list<std::string> pieces) {
   std::string out;
@@ -107,16 +111,17 @@ TEST_CASE("chat encoder: logprobs are those of the drawn token, with bytes and t
   REQUIRE(data.size() == 2);
   CHECK(dump(Json::parse(data[1])["choices"][0]["logprobs"]) == expected);
   const std::vector<Answer> answers{
-      {.text = "x", .thinking = {}, .logprobs = with_logprobs("").logprobs, .end = {}}};
+      {.blocks = {}, .logprobs = with_logprobs("").logprobs, .end = {}}};
   CHECK(dump(Json::parse(encoder->whole(answers, kUsage))["choices"][0]["logprobs"]) == expected);
 }
 
 TEST_CASE("chat encoder: a whole answer") {
   const auto encoder = make_chat_encoder(head(false, false));
   const std::vector<Answer> answers{
-      {.text = "Hi", .thinking = "hm", .logprobs = {}, .end = {}},
-      {.text = "",
-       .thinking = "",
+      {.blocks = {block(Block::Kind::kThinking, "hm"), block(Block::Kind::kText, "Hi")},
+       .logprobs = {},
+       .end = {}},
+      {.blocks = {},
        .logprobs = {},
        .end = {.reason = chat::FinishReason::kLength, .stop_text = {}, .usage = {}}}};
   CHECK(encoder->whole(answers, kUsage) ==
@@ -128,6 +133,117 @@ TEST_CASE("chat encoder: a whole answer") {
         R"("usage":{"prompt_tokens":10,"completion_tokens":3,"total_tokens":13,)"
         R"("prompt_tokens_details":{"cached_tokens":4},)"
         R"("completion_tokens_details":{"reasoning_tokens":1}}})");
+}
+
+/// An answer with text, two calls and thinking between them, its arguments cut at `cut`.
+std::vector<chat::Event> calling(const std::string& arguments, size_t cut) {
+  std::vector<chat::Event> out;
+  const auto add = [&](auto body) { out.push_back({.choice = 0, .body = std::move(body)}); };
+  add(text("Let me"));
+  add(chat::CallStarted{.call = 0, .id = "call_\"a", .name = "read"});
+  add(chat::CallArguments{.call = 0, .json = arguments.substr(0, cut)});
+  add(chat::CallArguments{.call = 0, .json = arguments.substr(cut)});
+  add(chat::CallEnded{.call = 0});
+  add(chat::Delta{.channel = chat::Channel::kThinking, .text = "and", .logprobs = {}});
+  add(chat::CallStarted{.call = 1, .id = "call_b", .name = "ls"});
+  add(chat::CallEnded{.call = 1});
+  add(chat::End{.reason = chat::FinishReason::kToolCalls, .stop_text = {}, .usage = kUsage});
+  return out;
+}
+
+std::string stream_of(AnswerEncoder& encoder, const chat::Event& event) {
+  if (const auto* delta = std::get_if<chat::Delta>(&event.body)) return encoder.delta(0, *delta);
+  if (const auto* call = std::get_if<chat::CallStarted>(&event.body))
+    return encoder.call_started(0, *call);
+  if (const auto* piece = std::get_if<chat::CallArguments>(&event.body))
+    return encoder.call_arguments(0, *piece);
+  if (const auto* call = std::get_if<chat::CallEnded>(&event.body))
+    return encoder.call_ended(0, *call);
+  return encoder.end(0, std::get<chat::End>(event.body));
+}
+
+/// Puts a stream's deltas together as clients do.
+Json message_of(const std::string& bytes) {
+  Json message{{"role", ""}, {"content", ""}, {"reasoning_content", ""}};
+  for (const std::string& data : data_of(bytes)) {
+    const Json choice = Json::parse(data)["choices"][0];
+    if (!choice["finish_reason"].is_null()) message["finish_reason"] = choice["finish_reason"];
+    for (const auto& [name, value] : choice["delta"].items()) {
+      if (name != "tool_calls") {
+        message[name] = message.value(name, "") + value.get<std::string>();
+        continue;
+      }
+      for (const Json& piece : value) {
+        Json& call = message["tool_calls"][piece["index"].get<size_t>()];
+        if (piece.contains("id")) call = Json{{"id", piece["id"]}, {"type", piece["type"]}};
+        if (piece["function"].contains("name"))
+          call["function"]["name"] = piece["function"]["name"];
+        call["function"]["arguments"] = call["function"].value("arguments", "") +
+                                        piece["function"]["arguments"].get<std::string>();
+      }
+    }
+  }
+  return message;
+}
+
+TEST_CASE("chat encoder: calls are the same streamed in any cut and whole") {
+  const std::string arguments = R"({"path": "a \"b\"", "n": [1, 2e3]})";
+  for (size_t cut = 0; cut <= arguments.size(); ++cut) {
+    CAPTURE(cut);
+    const auto encoder = make_chat_encoder(head(false, false));
+    std::string bytes;
+    std::vector<Answer> answers(1);
+    for (const chat::Event& event : calling(arguments, cut)) {
+      bytes += stream_of(*encoder, event);
+      answers[0].add(event);
+    }
+    const Json streamed = message_of(bytes);
+    CHECK(streamed["finish_reason"] == "tool_calls");
+    CHECK(streamed["tool_calls"][0] ==
+          Json::parse(R"({"id":"call_\"a","type":"function","function":{"name":"read"}})")
+              .patch(Json::array(
+                  {{{"op", "add"}, {"path", "/function/arguments"}, {"value", arguments}}})));
+    CHECK(streamed["tool_calls"][1]["function"]["arguments"] == "{}");
+    const Json choice = Json::parse(encoder->whole(answers, kUsage))["choices"][0];
+    CHECK(choice["finish_reason"] == "tool_calls");
+    CHECK(choice["message"]["tool_calls"] == streamed["tool_calls"]);
+    CHECK(choice["message"]["content"] == streamed["content"]);
+    CHECK(choice["message"]["reasoning_content"] == streamed["reasoning_content"]);
+  }
+}
+
+TEST_CASE("chat encoder: a call's first chunk has index, id, type and name") {
+  const auto encoder = make_chat_encoder(head(false, false));
+  const auto data = data_of(encoder->call_started(0, {.call = 2, .id = "c", .name = "f"}));
+  REQUIRE(data.size() == 2);
+  CHECK(
+      dump(Json::parse(data[1])["choices"][0]["delta"]) ==
+      R"({"tool_calls":[{"index":2,"id":"c","type":"function","function":{"name":"f","arguments":""}}]})");
+}
+
+TEST_CASE("chat encoder: an answer of calls alone has null content") {
+  Answer answer;
+  answer.add({.choice = 0, .body = chat::CallStarted{.call = 0, .id = "c", .name = "f"}});
+  answer.add({.choice = 0, .body = chat::CallEnded{.call = 0}});
+  const auto encoder = make_chat_encoder(head(false, false));
+  const Json message = Json::parse(encoder->whole({answer}, kUsage))["choices"][0]["message"];
+  CHECK(message["content"].is_null());
+  CHECK(message["tool_calls"][0]["function"]["arguments"] == "{}");
+}
+
+TEST_CASE("chat encoder: warnings come once, in the first chunk or the whole answer") {
+  AnswerHead warned = head(true, false);
+  warned.warnings = {{.code = "c", .message = "m"}};
+  const auto encoder = make_chat_encoder(warned);
+  const std::string bytes =
+      joined({encoder->delta(0, text("a")), encoder->delta(1, text("b")), encoder->end(0, {})});
+  const auto data = data_of(bytes);
+  for (size_t i = 0; i < data.size(); ++i) {
+    CHECK(Json::parse(data[i]).contains("warnings") == (i == 0));
+  }
+  const std::string expected = R"([{"code":"c","message":"m"}])";
+  CHECK(dump(Json::parse(data[0])["warnings"]) == expected);
+  CHECK(dump(Json::parse(encoder->whole({Answer{}}, kUsage))["warnings"]) == expected);
 }
 
 TEST_CASE("completion encoder: logprobs in the older shape, offsets go on over pieces") {
@@ -149,7 +265,7 @@ TEST_CASE("completion encoder: logprobs in the older shape, offsets go on over p
   CHECK(Json::parse(data[3])["choices"][0]["finish_reason"] == "stop");
   CHECK(data[4] == "[DONE]");
   const std::vector<Answer> answers{
-      {.text = "x", .thinking = {}, .logprobs = first.logprobs, .end = {}}};
+      {.blocks = {block(Block::Kind::kText, "x")}, .logprobs = first.logprobs, .end = {}}};
   const Json whole = Json::parse(encoder->whole(answers, kUsage));
   CHECK(whole["choices"][0]["text"] == "h\xC3\xA9x");
   CHECK(whole["choices"][0]["logprobs"]["text_offset"] == Json::array({2}));

@@ -16,6 +16,14 @@ Json encode_head(const AnswerHead& head, const char* object) {
   return out;
 }
 
+Json encode_warnings(const std::vector<chat::Warning>& warnings) {
+  Json out = Json::array();
+  for (const chat::Warning& warning : warnings) {
+    out.push_back(Json{{"code", warning.code}, {"message", warning.message}});
+  }
+  return out;
+}
+
 Json encode_usage(const chat::Usage& usage) {
   Json out;
   out["prompt_tokens"] = usage.prompt_tokens;
@@ -35,10 +43,6 @@ std::string encode_close(const AnswerHead& head, const char* object, const chat:
     out = net::encode_sse(dump(last));
   }
   return out + net::encode_sse("[DONE]");
-}
-
-const char* name(chat::FinishReason reason) {
-  return reason == chat::FinishReason::kStop ? "stop" : "length";
 }
 
 double finite_logprob(float logprob) {

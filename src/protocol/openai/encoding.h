@@ -1,7 +1,6 @@
 // What answers of both OpenAI wires have in common.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "protocol/answer.h"
@@ -9,26 +8,17 @@
 
 namespace tandem::protocol::openai {
 
-/// What every object of one answer says.
-struct AnswerHead {
-  std::string id;
-  std::string model;
-  std::string fingerprint;  // left out when empty
-  int64_t created = 0;      // Unix seconds
-  bool include_usage = false;
-  bool logprobs = false;
-};
-
 /// An object of the answer as it begins.
 Json encode_head(const AnswerHead& head, const char* object);
+
+/// [{code, message}]
+Json encode_warnings(const std::vector<chat::Warning>& warnings);
 
 /// {prompt_tokens, completion_tokens, total_tokens, details…}
 Json encode_usage(const chat::Usage& usage);
 
 /// The end of a stream: a chunk with the usage when it was asked for, then [DONE].
 std::string encode_close(const AnswerHead& head, const char* object, const chat::Usage& total);
-
-const char* name(chat::FinishReason reason);
 
 /// JSON has no infinity: as the OpenAI wire does, the unlikely is -9999.
 double finite_logprob(float logprob);

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "protocol/message_rules.h"
+
 namespace tandem::protocol::openai {
 namespace {
 
@@ -22,8 +24,12 @@ std::string text_or_empty(const Json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-/// Text of a list of parts. Parts of other kinds are refused by name.
-Result<std::string> join_parts(const Json& parts, const std::string& place) {
+/// Text of a list of parts. Parts of other kinds are refused by name, in results of tools replaced:
+/// a client cannot take them back.
+Result<std::string> join_parts(const Json& parts,
+                               const std::string& place,
+                               bool is_result,
+                               std::vector<chat::Warning>& warnings) {
   std::string joined;
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string here = fmt::format("{}[{}]", place, i);
@@ -41,6 +47,10 @@ Result<std::string> join_parts(const Json& parts, const std::string& place) {
         return invalid(here + ".type", "must be a string, not " +
                                            (given == part.end() ? "absent" : excerpt(*given)));
       }
+      if (is_result) {
+        joined += left_out_of_result(type, warnings);
+        continue;
+      }
       return Error{ErrorCode::kUnsupported,
                    fmt::format("'{}.type' {} is not supported yet: only text is", here,
                                literal(shortened(type, 40))),
@@ -56,11 +66,15 @@ Result<std::string> join_parts(const Json& parts, const std::string& place) {
   return joined;
 }
 
-Result<std::string> read_content(const Json& message, const std::string& place) {
+Result<std::string> read_content(const Json& message,
+                                 const std::string& place,
+                                 std::vector<chat::Warning>& warnings) {
   const auto content = message.find("content");
   if (content == message.end() || content->is_null()) return std::string();
   if (content->is_string()) return content->get<std::string>();
-  if (content->is_array()) return join_parts(*content, place + ".content");
+  if (content->is_array()) {
+    return join_parts(*content, place + ".content", message["role"] == "tool", warnings);
+  }
   return invalid(place + ".content",
                  "must be a string or an array of parts, not " + excerpt(*content));
 }
@@ -111,7 +125,9 @@ Result<Json> read_tool_calls(const Json& calls, const std::string& place) {
   return out;
 }
 
-Result<Json> read_message(const Json& message, const std::string& place) {
+Result<Json> read_message(const Json& message,
+                          const std::string& place,
+                          std::vector<chat::Warning>& warnings) {
   if (!message.is_object()) return invalid(place, "must be an object, not " + excerpt(message));
   const std::string role = text_or_empty(message, "role");
   if (std::find(kRoles.begin(), kRoles.end(), role) == kRoles.end()) {
@@ -121,7 +137,7 @@ Result<Json> read_message(const Json& message, const std::string& place) {
   }
   const bool may_be_empty = role == "assistant" || message.contains("content");
   if (!may_be_empty) return invalid(place + ".content", "is missing");
-  auto content = read_content(message, place);
+  auto content = read_content(message, place, warnings);
   if (!content) return content.error();
   Json out;
   out["role"] = role;
@@ -144,7 +160,7 @@ Result<Json> read_message(const Json& message, const std::string& place) {
 
 }  // namespace
 
-Json read_messages(Fields& fields) {
+Json read_messages(Fields& fields, std::vector<chat::Warning>& warnings) {
   Json out = Json::array();
   const Json* messages = fields.array("messages");
   if (!messages) {
@@ -153,13 +169,15 @@ Json read_messages(Fields& fields) {
   }
   if (messages->empty()) fields.refuse("messages", "must hold at least one message");
   for (size_t i = 0; i < messages->size(); ++i) {
-    auto message = read_message((*messages)[i], fmt::format("messages[{}]", i));
+    auto message = read_message((*messages)[i], fmt::format("messages[{}]", i), warnings);
     if (!message) {
       fields.keep(message.error());
       return out;
     }
     out.push_back(std::move(*message));
   }
+  drop_request_line(out);
+  name_tool_results(out);
   return out;
 }
 

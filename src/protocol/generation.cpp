@@ -1,9 +1,9 @@
-#include "protocol/openai/generation.h"
+#include "protocol/generation.h"
 
 #include "protocol/call.h"
 #include "protocol/errors.h"
 
-namespace tandem::protocol::openai {
+namespace tandem::protocol {
 
 void start_generation(const Wire& wire,
                       Api& api,
@@ -13,7 +13,10 @@ void start_generation(const Wire& wire,
   auto parsed = wire.parse(request.body, {.model = model, .options = api.options()});
   if (!parsed) {
     api.metrics().refused(wire.endpoint, status_of(parsed.error()));
-    return reply->send(error_response(parsed.error()));
+    return reply->send(wire.refuse(parsed.error()));
+  }
+  for (chat::Warning& warning : api.service().warnings(parsed->request)) {
+    parsed->warnings.push_back(std::move(warning));
   }
   const std::string id = new_request_id(wire.id_prefix);
   auto encoder = wire.make_encoder({.id = id,
@@ -21,8 +24,9 @@ void start_generation(const Wire& wire,
                                     .fingerprint = api.options().fingerprint,
                                     .created = unix_seconds(),
                                     .include_usage = parsed->include_usage,
-                                    .logprobs = parsed->request.logprobs.has_value()},
-                                   *parsed);
+                                    .logprobs = parsed->request.logprobs.has_value(),
+                                    .warnings = parsed->warnings},
+                                   *parsed, api.options());
   Call::start(api, request, reply,
               {.id = id,
                .endpoint = wire.endpoint,
@@ -30,4 +34,4 @@ void start_generation(const Wire& wire,
                .encoder = std::move(encoder)});
 }
 
-}  // namespace tandem::protocol::openai
+}  // namespace tandem::protocol
