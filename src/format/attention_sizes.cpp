@@ -101,6 +101,8 @@ Result<HeadSizes> read_heads(const nlohmann::json& config) {
   if (is_of_type(config, "step3p5"))
     return read_head_sizes(config, {"num_attention_heads"}, {"num_attention_groups"}, {"head_dim"});
   if (is_of_type(config, "gemma4_text")) return read_gemma4(config);
+  if (is_of_type(config, "mamba2"))
+    return read_head_sizes(config, {"num_heads"}, {"num_heads"}, {"head_dim"});
   return read_head_sizes(config, {"num_attention_heads"}, {"num_key_value_heads"}, {"head_dim"});
 }
 

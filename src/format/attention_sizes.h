@@ -18,7 +18,8 @@ struct HeadSizes {
   bool operator==(const HeadSizes&) const = default;
 };
 
-/// Of layers that see all positions, and of all layers in most families. Errors: kCorrupt by the
+/// Of layers that see all positions, and of all layers in most families; of mamba2, which does not
+/// attend, those of its states. Errors: kCorrupt by the
 /// field's name.
 Result<HeadSizes> read_heads(const nlohmann::json& config);
 

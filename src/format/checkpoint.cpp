@@ -1,6 +1,7 @@
 #include "format/checkpoint.h"
 
 #include "format/gguf_checkpoint.h"
+#include "format/layouts/backbone.h"
 #include "format/layouts/gpt_oss_experts.h"
 #include "format/layouts/published.h"
 #include "format/layouts/stacked_experts.h"
@@ -14,7 +15,8 @@ Result<std::shared_ptr<const Checkpoint>> as_read(std::shared_ptr<const Checkpoi
   if (!text) return text;
   auto unpacked = published_layout(*std::move(text));
   if (unpacked) unpacked = gpt_oss_experts(*std::move(unpacked));
-  return unpacked ? stacked_experts(*std::move(unpacked)) : unpacked;
+  if (unpacked) unpacked = stacked_experts(*std::move(unpacked));
+  return unpacked ? without_backbone(*std::move(unpacked)) : unpacked;
 }
 
 Result<std::shared_ptr<const Checkpoint>> open_checkpoint(const std::filesystem::path& path) {

@@ -61,7 +61,8 @@ Result<std::shared_ptr<const Checkpoint>> open_checkpoint(const std::filesystem:
 
 /// What a model reads of a checkpoint in safetensors: the language model of one that also sees or
 /// hears (text_model.h), in the forms above whatever it was published in (layouts/published.h,
-/// layouts/stacked_experts.h). Errors: theirs.
+/// layouts/stacked_experts.h), under the names that most families use (layouts/backbone.h). Errors:
+/// theirs.
 Result<std::shared_ptr<const Checkpoint>> as_read(std::shared_ptr<const Checkpoint> stored);
 
 }  // namespace tandem::format

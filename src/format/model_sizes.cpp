@@ -81,10 +81,34 @@ Result<uint32_t> read_usual_mlp(const nlohmann::json& config) {
   return read_count(config, "moe_intermediate_size");
 }
 
+/// What mamba2 has in place of an MLP.
+Result<uint32_t> inner_width(const nlohmann::json& config) {
+  const auto heads = read_heads(config);
+  if (!heads) return heads.error();
+  return heads->heads * heads->head_dim;
+}
+
+/// num_hidden_layers, or as many as nemotron_h lists where it leaves that out.
+Result<uint32_t> read_layers(const nlohmann::json& config) {
+  const nlohmann::json* type = find(config, "model_type");
+  if (type == nullptr || *type != "nemotron_h") return read_count(config, "num_hidden_layers");
+  for (const char* key : {"hybrid_override_pattern", "layers_block_type", "layer_types"}) {
+    const nlohmann::json* listed = find(config, key);
+    if (listed == nullptr) continue;
+    if (listed->empty() || (listed->is_string() && listed->get_ref<const std::string&>().empty()))
+      return Error{ErrorCode::kCorrupt, fmt::format("config: {} lists no layers", key)};
+    const size_t layers =
+        listed->is_string() ? listed->get_ref<const std::string&>().size() : listed->size();
+    return read_count(config, "num_hidden_layers", static_cast<uint32_t>(layers));
+  }
+  return read_count(config, "num_hidden_layers");
+}
+
 /// The usual, or how lfm2 says it: block_ff_dim where it is there, adjusted by default.
 Result<uint32_t> read_mlp(const nlohmann::json& config) {
   const nlohmann::json* type = find(config, "model_type");
   const bool has_own_name = find(config, "block_ff_dim") != nullptr;
+  if (type != nullptr && *type == "mamba2") return inner_width(config);
   if (type == nullptr || *type != "lfm2") return read_usual_mlp(config);
   const auto named = read_count(config, has_own_name ? "block_ff_dim" : "intermediate_size");
   if (!named) return named;
@@ -124,7 +148,11 @@ Result<ModelSizes> read_sizes(const nlohmann::json& config) {
       outcome = value.error();
   };
   read(sizes.hidden, "hidden_size");
-  read(sizes.layers, "num_hidden_layers");
+  if (outcome) {
+    const auto layers = read_layers(config);
+    if (!layers) return layers.error();
+    sizes.layers = *layers;
+  }
   if (outcome) outcome = read_attention(config, sizes);
   if (outcome) {
     const auto mlp = read_mlp(config);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -18,10 +19,27 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
+/// Python writes Infinity, which is no JSON, where a limit is none: the largest number stands for
+/// it.
+std::string without_infinity(std::string text) {
+  constexpr std::string_view kInfinity = "Infinity", kLargest = "1.7976931348623157e308";
+  bool is_quoted = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (is_quoted && text[at] == '\\')
+      ++at;
+    else if (text[at] == '"')
+      is_quoted = !is_quoted;
+    else if (!is_quoted && std::string_view(text).substr(at).starts_with(kInfinity))
+      text.replace(at, kInfinity.size(), kLargest);
+  }
+  return text;
+}
+
 Result<Json> read_json(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return Error{ErrorCode::kNotFound, fmt::format("cannot read {}", path.string())};
-  Json json = Json::parse(in, nullptr, false);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  Json json = Json::parse(without_infinity(std::move(text)), nullptr, false);
   if (!json.is_object())
     return Error{ErrorCode::kCorrupt, fmt::format("{} is not a JSON object", path.string())};
   return json;

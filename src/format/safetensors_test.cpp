@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "format/checkpoint.h"
@@ -50,6 +51,16 @@ class Folder {
  private:
   fs::path path_;
 };
+
+TEST_CASE("safetensors: Python's Infinity in a config is the largest number, but not in a text") {
+  const Folder folder;
+  folder.write("config.json", R"({"limit": [0.0, Infinity], "a": "Infinity \"Infinity"})");
+  folder.write("model.safetensors", file_of({{"w", entry("F32", {1}, 0, 4)}}, "1234"));
+  const auto checkpoint = open_safetensors_checkpoint(folder.path());
+  REQUIRE(checkpoint.has_value());
+  CHECK((*checkpoint)->config()["limit"][1].get<double>() == std::numeric_limits<double>::max());
+  CHECK((*checkpoint)->config()["a"] == "Infinity \"Infinity");
+}
 
 TEST_CASE("safetensors: entries that do not fit type, shape or file are refused with their name") {
   const auto refuses = [](const Json& header, uint64_t data_bytes) {

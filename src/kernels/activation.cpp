@@ -25,6 +25,7 @@ void geglu_tanh(WorkerPool& pool, const GatedArgs& args) { gated(pool, args, Gat
 
 void sigmoid_gated(WorkerPool& pool, const GatedArgs& args) { gated(pool, args, Gate::kSigmoid); }
 void clamped_swiglu(WorkerPool& pool, const GatedArgs& args) { gated(pool, args, Gate::kClamped); }
+void relu_gated(WorkerPool& pool, const GatedArgs& args) { gated(pool, args, Gate::kRelu); }
 
 void add(WorkerPool& pool, float* y, const float* x, size_t count) {
   share_rows(pool, count, 1, [&](size_t begin, size_t end) {

@@ -33,6 +33,9 @@ void geglu_tanh(WorkerPool& pool, const GatedArgs& args);
 /// within -7 and 7.
 void clamped_swiglu(WorkerPool& pool, const GatedArgs& args);
 
+/// out = max(gate, 0) * up: with one matrix for both, the square of what is above 0.
+void relu_gated(WorkerPool& pool, const GatedArgs& args);
+
 /// y[i] += x[i], i < count.
 void add(WorkerPool& pool, float* y, const float* x, size_t count);
 

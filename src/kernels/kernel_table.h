@@ -18,7 +18,7 @@
 
 namespace tandem::kernels {
 
-enum class Gate : uint8_t { kSilu, kGeluTanh, kSigmoid, kClamped };
+enum class Gate : uint8_t { kSilu, kGeluTanh, kSigmoid, kClamped, kRelu };
 
 /// Attention of chunks where a level has its own; otherwise null.
 struct ChunkAttention {

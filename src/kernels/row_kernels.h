@@ -142,6 +142,8 @@ void gated_range(const GatedArgs& args, Gate gate, size_t begin, size_t end) {
               [](V a, V b) { return b / (V::all(1.0f) + vec_exp(V::zero() - a)); });
     } else if (gate == Gate::kClamped) {
       map2<V>(g, u, out, args.width, [](V a, V b) { return clamped_swiglu(a, b); });
+    } else if (gate == Gate::kRelu) {
+      map2<V>(g, u, out, args.width, [](V a, V b) { return V::max(V::zero(), a) * b; });
     } else {
       map2<V>(g, u, out, args.width, [](V a, V b) { return gelu_tanh(a) * b; });
     }

@@ -207,6 +207,7 @@ const NamedGate kGates[] = {
        const double inner = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
        return u * 0.5 * x * (1 + std::tanh(inner));
      }},
+    {relu_gated, [](double x, double u) { return std::max(x, 0.0) * u; }},
     {clamped_swiglu, [](double x, double u) {
        const double g = std::min(x, 7.0);
        return g / (1 + std::exp(-1.702 * g)) * (std::clamp(u, -7.0, 7.0) + 1);
@@ -218,7 +219,7 @@ TEST_CASE("gated activations: within 2e-6 of doubles over the whole range, where
   for_many_shapes(500, [](WorkerPool& one, WorkerPool& two, TestRandom& random) {
     const size_t rows = random_rows(random), width = random.size(1, 100);
     const size_t gate_stride = width + random.size(0, 3), up_stride = width + random.size(0, 3);
-    const NamedGate& named = kGates[random.size(0, 3)];
+    const NamedGate& named = kGates[random.size(0, std::size(kGates) - 1)];
     const auto gate = random.normals(rows * gate_stride, random.pick({0.01f, 1.0f, 10.0f, 100.0f}));
     const auto up = random.normals(rows * up_stride, named.run == clamped_swiglu ? 5.0f : 1.0f);
     GatedArgs args{.gate = gate.data(), .up = up.data(), .rows = rows, .width = width};

@@ -31,7 +31,8 @@ bool is_of_all_experts(std::string_view leaf) {
 /// Routers and stacks have one row for each expert, and there are no experts beyond: otherwise a
 /// part of them would be used without a word.
 Status check_experts(const format::Checkpoint& checkpoint, uint32_t experts) {
-  constexpr std::string_view kBlocks[] = {".mlp.", ".block_sparse_moe.", ".feed_forward.", ".moe."};
+  constexpr std::string_view kBlocks[] = {".mlp.", ".block_sparse_moe.", ".feed_forward.", ".moe.",
+                                          ".mixer."};
   constexpr std::string_view kOne = "experts.";
   for (const std::string& name : checkpoint.names()) {
     const auto block = std::ranges::find_if(
@@ -155,6 +156,10 @@ std::vector<kv::LayerShape> layer_shapes(const Description& model,
   for (uint32_t i = part.layers.begin; i < part.layers.end; ++i) {
     if (!c.is_recurrent.empty() && c.is_recurrent[i]) {
       out.push_back({.state_floats = model.arch.state_floats(c, part)});
+      continue;
+    }
+    if (!c.is_mlp.empty() && c.is_mlp[i]) {
+      out.emplace_back();
       continue;
     }
     if (!c.has_own_kv(i)) {

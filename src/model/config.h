@@ -48,11 +48,14 @@ struct Config {
   uint32_t experts_of_token = 0;
   uint32_t expert_mlp = 0;
   tensor::ExpertRouting routing = {};
-  uint32_t shared_mlp = 0;        // of the expert that every token takes; 0: there is none
-  bool has_expert_bias = false;   // of families that may choose experts by biased scores
-  std::vector<bool> has_experts;  // of each layer, where the family has them
-  uint32_t conv_taps = 0;         // of layers that convolve in place of attention
-  tensor::DeltaShape delta = {};  // of layers that attend by the gated delta rule; or no heads
+  uint32_t expert_latent = 0;       // width of what experts work on; 0: hidden
+  uint32_t shared_mlp = 0;          // of the expert that every token takes; 0: there is none
+  bool has_expert_bias = false;     // of families that may choose experts by biased scores
+  std::vector<bool> has_experts;    // of each layer, where the family has them
+  uint32_t conv_taps = 0;           // of layers that convolve in place of attention
+  tensor::DeltaShape delta = {};    // of layers that attend by the gated delta rule or as Mamba 2
+                                    // does; or no heads
+  bool norms_delta_groups = false;  // Mamba 2: each group's columns alone, not all together
   uint32_t vocab = 0;
   uint32_t max_positions = 0;
   double rms_eps = 1e-5;
@@ -64,6 +67,7 @@ struct Config {
   double embed_scale = 1;                           // of embeddings
   double logit_softcap = 0;                         // 0: none
   tensor::Gate gate = tensor::Gate::kSilu;          // of MLPs
+  bool has_mlp_gates = true;                        // otherwise what is up is its own gate
   bool has_tied_head = false;                       // when the config does not say: see describe()
   std::shared_ptr<const tensor::Rope> rope;         // shared: by all layers
   std::shared_ptr<const tensor::Rope> window_rope;  // of layers that see a window; null: as others
@@ -71,6 +75,7 @@ struct Config {
   std::vector<bool> has_rope;                       // of each layer; empty: all have it
   std::vector<uint32_t> windows;                    // a layer's window in positions, 0: all of them
   std::vector<bool> is_recurrent = {};  // layers with a state, not keys and values; or none
+  std::vector<bool> is_mlp = {};        // layers that are an MLP, or experts, alone; or none
   /// For each layer the one whose keys and values it attends to; empty: each has its own.
   std::vector<uint32_t> kv_sources = {};
   uint32_t joined_layers = 0;   // so many last ones share keys and values
@@ -95,7 +100,7 @@ struct Config {
             .channels = conv_taps == 0         ? 0
                         : delta.key_heads != 0 ? delta.values()
                                                : hidden,
-            .channel_unit = delta.key_heads == 0 ? 1 : delta.group() * delta.value_dim,
+            .channel_unit = delta.key_heads == 0 ? 1 : delta.columns_together(),
             .quant_group = quant_group,
             .window = window_heads,
             .joined_layers = joined_layers};

@@ -64,5 +64,20 @@ TEST_CASE("layers of a window keep their own heads' keys, and layers that read o
   CHECK(shapes[3].source == 0);
 }
 
+TEST_CASE("a layer that is an MLP alone keeps nothing") {
+  Description model{decoder<SummingLayer>("sums", decode_llama_config), {}};
+  model.config.layers = 2;
+  model.config.heads = model.config.kv_heads = 2;
+  model.config.head_dim = 8;
+  model.config.windows = {0, 0};
+  model.config.is_mlp = {true, false};
+  const auto parts = topology::place(model.config.shape(), topology::Split::kTensor, 1, {});
+  REQUIRE(parts.has_value());
+  const auto shapes = layer_shapes(model, (*parts)[0], true);
+  CHECK(shapes[0].kv_heads == 0);
+  CHECK(shapes[0].page_bytes(4, 4) + shapes[0].slot_bytes() == 0);
+  CHECK(shapes[1].kv_heads == 2);
+}
+
 }  // namespace
 }  // namespace tandem::model

@@ -25,7 +25,8 @@ struct RandomOptions {
   bool stacks_experts = true;  // or each has tensors of its own, with the same content
   uint32_t attends_from = 1;   // of hybrids: this layer attends and every third after it
   uint32_t taps = 3;           // of hybrids' convolutions
-  uint32_t delta_heads = 2;    // of qwen3_5: key heads, half as many as value heads
+  uint32_t delta_heads = 2;    // of qwen3_5: key heads, half as many as value heads; of nemotron_h
+                               // groups of so many heads, of mamba2 its heads are in one
   bool has_hf_layout = false;  // of lfm2's convolutions
   uint32_t latent = 32;        // of deepseek_v3: rank of keys and values, and of queries
   bool has_kv_b = false;       // of deepseek_v3: kv_b_proj in place of embed_q and unembed_out
@@ -38,6 +39,12 @@ struct RandomOptions {
   bool is_in_halves = false;  // floats are bfloat16
   uint32_t window = 0;        // of every layer but the last; 0: none
   std::string flipped = {};   // a tensor one of whose bits differs
+
+  /// Whether some layers are recurrent.
+  bool has_states() const {
+    return model_type == "lfm2" || model_type == "mamba2" || model_type == "nemotron_h" ||
+           model_type == "qwen3_5";
+  }
 };
 
 /// A model whose tensors are drawn from their names. Counts what is read of it.
@@ -64,6 +71,7 @@ class RandomCheckpoint final : public format::Checkpoint {
     if (is_lfm2()) set_lfm2();
     if (is_delta()) set_delta();
     if (is_latent()) set_latent();
+    if (is_ssd()) set_ssd();
     if (has_experts()) {
       config_[is_oss() ? "num_local_experts" : "num_experts"] = o.experts;
       config_["num_experts_per_tok"] = o.experts_of_token;
@@ -157,11 +165,12 @@ class RandomCheckpoint final : public format::Checkpoint {
   void forget(const char* key) { config_.erase(key); }
 
  private:
-  static constexpr uint32_t kKeyDim = 16, kValueDim = 32;  // of qwen3_5's value heads
+  static constexpr uint32_t kKeyDim = 16, kValueDim = 32;  // of heads with a state
 
   void make_tensors() {
     const RandomOptions& o = options_;
     if (is_lfm2()) return make_lfm2();
+    if (is_ssd()) return make_ssd();
     put_matrix("model.embed_tokens", o.vocab, o.hidden, 2.0F, false);
     put_floats("model.norm.weight", {o.hidden}, 0.1F, 1);
     if (!o.has_tied_head) put_matrix("lm_head", o.vocab, o.hidden, 2.0F, false);
@@ -223,6 +232,90 @@ class RandomCheckpoint final : public format::Checkpoint {
     put_floats(p + "A_log", {heads}, 0.5F, -1.5F);
     put_floats(p + "dt_bias", {heads}, 0.1F, 0);
     put_floats(p + "norm.weight", {kValueDim}, 0.1F, 1);
+  }
+
+  bool is_hybrid_ssd() const { return options_.model_type == "nemotron_h"; }
+  bool is_ssd() const { return is_hybrid_ssd() || options_.model_type == "mamba2"; }
+  uint32_t ssd_groups() const { return is_hybrid_ssd() ? options_.delta_heads : 1; }
+
+  /// The third layer has experts and the fifth an MLP, where they do not attend.
+  char ssd_kind(uint32_t layer) const {
+    if (!is_hybrid_ssd()) return 'M';
+    return attends(layer) ? '*' : layer == 2 ? 'E' : layer == 4 ? '-' : 'M';
+  }
+
+  void set_ssd() {
+    const RandomOptions& o = options_;
+    std::string kinds;
+    for (uint32_t i = 0; i < o.layers; ++i) kinds += ssd_kind(i);
+    config_.update({{"num_heads", 2 * o.delta_heads},
+                    {"mamba_num_heads", 2 * o.delta_heads},
+                    {"mamba_head_dim", kValueDim},
+                    {"n_groups", ssd_groups()},
+                    {"ssm_state_size", kKeyDim},
+                    {"conv_kernel", o.taps},
+                    {"hybrid_override_pattern", kinds},
+                    {"n_routed_experts", o.experts},
+                    {"n_shared_experts", 1},
+                    {"num_experts_per_tok", o.experts_of_token},
+                    {"moe_intermediate_size", o.expert_mlp},
+                    {"moe_shared_expert_intermediate_size", 2 * o.expert_mlp},
+                    {"moe_latent_size", o.latent}});
+    if (!is_hybrid_ssd()) config_["head_dim"] = kValueDim;
+  }
+
+  void make_ssd() {
+    const RandomOptions& o = options_;
+    put_matrix("model.embed_tokens", o.vocab, o.hidden, 2.0F, false);
+    put_floats("model.norm.weight", {o.hidden}, 0.1F, 1);
+    if (!o.has_tied_head) put_matrix("lm_head", o.vocab, o.hidden, 2.0F, false);
+    for (uint32_t i = 0; i < o.layers; ++i) {
+      const std::string p = fmt::format("model.layers.{}.mixer.", i);
+      put_floats(fmt::format("model.layers.{}.norm.weight", i), {o.hidden}, 0.1F, 1);
+      switch (ssd_kind(i)) {
+        case 'M':
+          put_ssd_mixer(p);
+          break;
+        case '*':
+          put_matrix(p + "q_proj", o.heads * o.head_dim, o.hidden, 1.5F, o.has_biases);
+          put_matrix(p + "k_proj", o.kv_heads * o.head_dim, o.hidden, 1.5F, o.has_biases);
+          put_matrix(p + "v_proj", o.kv_heads * o.head_dim, o.hidden, 1, o.has_biases);
+          put_matrix(p + "o_proj", o.hidden, o.heads * o.head_dim, 1, o.has_biases);
+          break;
+        case 'E':
+          put_ssd_experts(p);
+          break;
+        default:
+          put_matrix(p + "up_proj", o.mlp, o.hidden, 1, o.has_biases);
+          put_matrix(p + "down_proj", o.hidden, o.mlp, 1, o.has_biases);
+      }
+    }
+  }
+
+  void put_ssd_mixer(const std::string& p) {
+    const RandomOptions& o = options_;
+    const uint32_t heads = 2 * o.delta_heads, inner = heads * kValueDim;
+    const uint32_t columns = inner + 2 * ssd_groups() * kKeyDim;
+    put_matrix(p + "in_proj", inner + columns + heads, o.hidden, 1, o.has_biases);
+    put_matrix(p + "out_proj", o.hidden, inner, 1, o.has_biases);
+    put_floats(p + "conv1d.weight", {columns, o.taps, 1}, 0.7F, 0);
+    put_floats(p + "conv1d.bias", {columns}, 0.1F, 0);
+    put_floats(p + "A_log", {heads}, 0.5F, -1.5F);
+    put_floats(p + "dt_bias", {heads}, 0.1F, 0);
+    put_floats(p + "D", {heads}, 0.2F, 1);
+    put_floats(p + "norm.weight", {inner}, 0.1F, 1);
+  }
+
+  void put_ssd_experts(const std::string& p) {
+    const RandomOptions& o = options_;
+    put_floats(p + "gate.weight", {o.experts, o.hidden}, 0.2F, 0);
+    put_floats(p + "gate.e_score_correction_bias", {o.experts}, 0.1F, 0);
+    put_experts(p, "fc1", o.expert_mlp, o.latent);
+    put_experts(p, "fc2", o.latent, o.expert_mlp);
+    put_matrix(p + "fc1_latent_proj", o.latent, o.hidden, 1, false);
+    put_matrix(p + "fc2_latent_proj", o.hidden, o.latent, 1, false);
+    put_matrix(p + "shared_experts.up_proj", 2 * o.expert_mlp, o.hidden, 1, false);
+    put_matrix(p + "shared_experts.down_proj", o.hidden, 2 * o.expert_mlp, 1, false);
   }
 
   bool attends(uint32_t layer) const {

@@ -30,8 +30,24 @@ topology::HeadPart heads_of(std::string_view name, const model::Config& c, const
   return topology::heads_of(c.shape(), part, layer < c.layers && c.sees_window(layer));
 }
 
+/// Of the modules of Mamba 2; what all heads share is on every rank.
+double share_of_ssd(std::string_view module, const model::Config& c, const Part& part) {
+  const tensor::DeltaShape &all = c.delta, own = all.with(all.heads_in(part.channels));
+  const auto rows = [](const tensor::DeltaShape& s) {
+    return s.qkv() + s.values() + s.value_heads;
+  };
+  if (module.starts_with("in_proj.")) return static_cast<double>(rows(own)) / rows(all);
+  if (module.starts_with("conv1d.")) return static_cast<double>(own.qkv()) / all.qkv();
+  return fraction(part.channels, c.shape().channels);
+}
+
 /// The share of a tensor that a rank loads, by the module it belongs to.
 double share_of(std::string_view name, const model::Config& c, const Part& part) {
+  constexpr std::string_view kMixer = ".mixer.";
+  const size_t mixer = name.find(kMixer);
+  if (mixer != std::string_view::npos && name.starts_with(kLayers) &&
+      layer_of(name) < c.is_recurrent.size() && c.is_recurrent[layer_of(name)])
+    return share_of_ssd(name.substr(mixer + kMixer.size()), c, part);
   const topology::HeadPart own = heads_of(name, c, part);
   const auto is_in = [&](std::string_view module) {
     return name.find(module) != std::string_view::npos;
@@ -98,10 +114,9 @@ Result<uint64_t> bytes_of(const format::Checkpoint& checkpoint,
 /// Of a token in a layer with a state: projections, what the convolution makes of them, and what
 /// is read.
 uint64_t state_columns(const model::Config& c, const Part& part) {
-  const uint64_t channels = part.channels.size();
-  if (c.delta.key_heads == 0) return 4 * channels;
-  const uint64_t values = c.delta.values();
-  return channels * (2 * c.delta.qkv() + 3 * values) / values;
+  if (c.delta.key_heads == 0) return uint64_t{4} * part.channels.size();
+  const tensor::DeltaShape own = c.delta.with(c.delta.heads_in(part.channels));
+  return uint64_t{2} * own.qkv() + uint64_t{3} * own.values();
 }
 
 /// Of a token in latent attention: heads' queries before and after they are latent, what they find,

@@ -42,13 +42,12 @@ class Served {
 
  private:
   static std::unique_ptr<ModelRunner> load(const model::RandomOptions& o) {
-    const bool has_states = o.model_type == "lfm2" || o.model_type == "qwen3_5";
     auto runner = ModelRunner::load(std::make_shared<model::RandomCheckpoint>(o),
                                     {.page_tokens = kReusePage,
                                      .pages = 400,
                                      .window_pages = o.window != 0 ? 80U : 0U,
-                                     .state_slots = has_states ? 40U : 0U,
-                                     .state_step = has_states ? kReuseStep : 0U,
+                                     .state_slots = o.has_states() ? 40U : 0U,
+                                     .state_step = o.has_states() ? kReuseStep : 0U,
                                      .max_step_tokens = 24,
                                      .frees_windows = o.window != 0,
                                      .overlap = false});
@@ -71,6 +70,11 @@ model::RandomOptions hybrid_model() {
 
 model::RandomOptions delta_model() {
   return {.model_type = "qwen3_5", .layers = 4, .hidden = 96, .mlp = 64, .bits = 4};
+}
+
+model::RandomOptions ssd_model(const char* model_type) {
+  return {
+      .model_type = model_type, .layers = 5, .hidden = 96, .mlp = 64, .attends_from = 0, .bits = 4};
 }
 
 model::RandomOptions windowed_model() { return {.layers = 3, .bits = 4, .window = 24}; }
@@ -101,6 +105,8 @@ TEST_CASE(
     "reuse: a hybrid model's turns are what a cold one answers, and one snapshot is computed") {
   check_turns(hybrid_model(), kReuseStep);
   check_turns(delta_model(), kReuseStep);
+  check_turns(ssd_model("mamba2"), kReuseStep);
+  check_turns(ssd_model("nemotron_h"), kReuseStep);
 }
 
 TEST_CASE("reuse: a model that sees windows answers as a cold one, though pages were freed") {

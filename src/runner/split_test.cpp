@@ -36,10 +36,6 @@ std::vector<plan::StepPlan> mixed_plans(uint32_t vocab,
   return out;
 }
 
-bool has_states(const RandomOptions& o) {
-  return o.model_type == "lfm2" || o.model_type == "qwen3_5";
-}
-
 void check_equals_one_rank(RanksSetup setup) {
   CAPTURE(setup.model.heads);
   CAPTURE(setup.model.kv_heads);
@@ -47,7 +43,7 @@ void check_equals_one_rank(RanksSetup setup) {
   const uint32_t ranks = setup.ranks;
   CAPTURE(ranks);
   CAPTURE((setup.split == topology::Split::kPipeline));
-  const auto plans = mixed_plans(setup.model.vocab, setup.page_tokens, has_states(setup.model));
+  const auto plans = mixed_plans(setup.model.vocab, setup.page_tokens, setup.model.has_states());
   const RanksOutcome split = run_ranks(setup, plans);
   setup.ranks = 1;
   setup.shares = {};
@@ -168,6 +164,24 @@ TEST_CASE("split: key heads of linear attention go to ranks, of which some get n
   check_equals_one_rank({.model = o, .split = topology::Split::kPipeline, .ranks = 3});
 }
 
+TEST_CASE("split: groups of Mamba 2 go to ranks, or heads of one group, of which some get none") {
+  const RandomOptions hybrid{.model_type = "nemotron_h",
+                             .layers = 5,
+                             .hidden = 96,
+                             .heads = 6,
+                             .attends_from = 0,  // and so all kinds of layers are there
+                             .delta_heads = 3,
+                             .bits = 4};
+  RandomOptions pure = hybrid;
+  pure.model_type = "mamba2";
+  for (const RandomOptions& o : {hybrid, pure}) {
+    for (uint32_t ranks = 2; ranks <= 4; ++ranks)
+      check_equals_one_rank({.model = o, .ranks = ranks});
+    check_equals_one_rank({.model = o, .ranks = 3, .shares = {5, 0, 1}});
+    check_equals_one_rank({.model = o, .split = topology::Split::kPipeline, .ranks = 5});
+  }
+}
+
 TEST_CASE("latent attention over several ranks, some of them without heads, equals one rank") {
   const auto model = [](int bits, bool has_kv_b) {
     return model::RandomOptions{
@@ -186,7 +200,7 @@ TEST_CASE("latent attention over several ranks, some of them without heads, equa
 /// Weights that each rank loads, beside what was estimated from the header.
 void check_estimate(const RandomOptions& o) {
   CAPTURE(o.model_type);
-  const auto plans = mixed_plans(o.vocab, 4, has_states(o));
+  const auto plans = mixed_plans(o.vocab, 4, o.has_states());
   for (const auto split : {topology::Split::kTensor, topology::Split::kPipeline}) {
     const auto loaded = run_ranks({.model = o, .split = split, .ranks = 3}, plans).weight_bytes;
     const model::RandomCheckpoint checkpoint(o);
@@ -223,6 +237,17 @@ TEST_CASE("what is estimated for a rank is about what it loads, whatever its lay
                   .vocab = 480,
                   .has_tied_head = false,
                   .bits = 4});
+  for (const char* ssd : {"mamba2", "nemotron_h"})
+    check_estimate({.model_type = ssd,
+                    .layers = 5,
+                    .hidden = 128,
+                    .heads = 8,
+                    .expert_mlp = 96,
+                    .attends_from = 0,
+                    .delta_heads = 4,
+                    .vocab = 480,
+                    .has_tied_head = false,
+                    .bits = 4});
   RandomOptions latent{.model_type = "deepseek_v3",
                        .layers = 3,
                        .hidden = 128,

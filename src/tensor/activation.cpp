@@ -12,6 +12,7 @@ namespace {
 array gated_plain(Gate gate, const array& x, const array& up, float limit) {
   const auto constant = [&](float value) { return array(value, x.dtype()); };
   if (gate == Gate::kSigmoid) return mx::multiply(mx::sigmoid(x), up);
+  if (gate == Gate::kRelu) return mx::multiply(mx::maximum(x, constant(0)), up);
   if (gate == Gate::kSilu) {
     const array silu = mx::multiply(x, mx::sigmoid(x));
     if (limit <= 0) return mx::multiply(silu, up);
@@ -60,6 +61,8 @@ void run_gated(kernels::WorkerPool& workers,
       return kernels::sigmoid_gated(workers, args);
     case Gate::kClamped:
       return kernels::clamped_swiglu(workers, args);
+    case Gate::kRelu:
+      return kernels::relu_gated(workers, args);
   }
 }
 

@@ -11,6 +11,7 @@ enum class Gate : uint8_t {
   kGeluTanh,  // gelu with the tanh approximation
   kSigmoid,
   kClamped,  // gpt-oss' (kernels/activation.h: clamped_swiglu)
+  kRelu,
 };
 
 /// gated() on the fast path, whose arguments are bound.

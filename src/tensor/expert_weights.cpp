@@ -19,6 +19,18 @@ format::Tensor alone(format::Tensor one, const std::string& name) {
 
 }  // namespace
 
+ExpertWeights::ExpertWeights(const Weights& module,
+                             const char* name,
+                             uint32_t outputs,
+                             uint32_t inputs)
+    : module_(module), name_(name), outputs_(outputs), inputs_(inputs) {
+  const std::string_view named = name;
+  const char* numbered = named == "up_proj" ? "fc1" : named == "down_proj" ? "fc2" : name;
+  for (const char* place : {"switch_mlp", "experts", "experts.switch_glu", "moe"})
+    for (const char* leaf : {name, numbered})
+      if (Weights stack = module / place / leaf; stack.has("weight")) stack_ = std::move(stack);
+}
+
 Weights ExpertWeights::at(uint32_t index) const {
   if (stack_) return *stack_;
   const Weights one = module_ / "experts" / index;

@@ -6,16 +6,13 @@
 namespace tandem::tensor {
 
 /// One projection of all experts: [experts, outputs, inputs] at module.switch_mlp.<name>,
-/// module.experts.<name>, module.experts.switch_glu.<name> (gemma4) or module.moe.<name> (step3p5),
-/// or [outputs, inputs] at module.experts.N.<name>, or at .w1, .w3 and .w2 there (mixtral, minimax)
-/// for gate_proj, up_proj and down_proj.
+/// module.experts.<name>, module.experts.switch_glu.<name> (gemma4), module.moe.<name> (step3p5),
+/// or module.switch_mlp.fc1 and .fc2 (nemotron_h) for up_proj and down_proj; or [outputs, inputs]
+/// at module.experts.N.<name>, or at .w1, .w3 and .w2 there (mixtral, minimax) for gate_proj,
+/// up_proj and down_proj.
 class ExpertWeights {
  public:
-  ExpertWeights(const Weights& module, const char* name, uint32_t outputs, uint32_t inputs)
-      : module_(module), name_(name), outputs_(outputs), inputs_(inputs) {
-    for (const char* place : {"switch_mlp", "experts", "experts.switch_glu", "moe"})
-      if (Weights stack = module / place / name; stack.has("weight")) stack_ = std::move(stack);
-  }
+  ExpertWeights(const Weights& module, const char* name, uint32_t outputs, uint32_t inputs);
 
   /// Where expert `index` lies.
   Weights at(uint32_t index) const;

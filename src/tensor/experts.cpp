@@ -186,7 +186,8 @@ void Experts::load_plain(const Weights& module, Range columns) {
     for (const auto& each : {std::optional(last.weight), last.scales, last.biases})
       if (each) module.count_bytes(each->nbytes());
   };
-  load({module, "gate_proj", shape_.width, shape_.hidden}, columns, whole, columns);
+  if (shape_.has_gate)
+    load({module, "gate_proj", shape_.width, shape_.hidden}, columns, whole, columns);
   load({module, "up_proj", shape_.width, shape_.hidden}, columns, whole, columns);
   load({module, "down_proj", shape_.hidden, shape_.width}, whole, columns, down_bias_of(columns));
 }
@@ -209,9 +210,11 @@ array Experts::Plain::product(const array& x, const array& ids) const {
 array Experts::run_plain(const array& x, const array& logits) const {
   const Choice choice = choose(logits, shape_, *per_expert_);
   const array rows = mx::expand_dims(x, {1, 2});
-  const array inner = gated(context_, shape_.gate, plain_[0].multiply(rows, choice.ids),
-                            plain_[1].multiply(rows, choice.ids), shape_.limit);
-  const array each = mx::squeeze(plain_[2].multiply(inner, choice.ids), 2);
+  const Plain& down = plain_.back();
+  const array up = plain_[plain_.size() - 2].multiply(rows, choice.ids);
+  const array gate = shape_.has_gate ? plain_[0].multiply(rows, choice.ids) : up;
+  const array inner = gated(context_, shape_.gate, gate, up, shape_.limit);
+  const array each = mx::squeeze(down.multiply(inner, choice.ids), 2);
   const array weighed = mx::multiply(each, mx::expand_dims(choice.weights, 2));
   return mx::astype(mx::sum(weighed, 1), x.dtype());
 }

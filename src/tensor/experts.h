@@ -1,4 +1,4 @@
-// The experts of a layer: gated MLPs, of which each token takes some.
+// The experts of a layer: MLPs, of which each token takes some.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,8 @@ struct ExpertsShape {
   uint32_t experts = 0;
   uint32_t top_k = 0;  // experts that a token takes
   Gate gate = Gate::kSilu;
-  float limit = 0;  // see gated()
+  bool has_gate = true;  // otherwise up is its own gate
+  float limit = 0;       // see gated()
   kernels::ExpertRouting routing = {};
 };
 
@@ -37,9 +38,9 @@ class ExpertWeights;
 class Experts {
  public:
   /// Columns `columns`, not empty, of each expert's inside. `module` holds gate_proj, up_proj and
-  /// down_proj of all experts (tensor/expert_weights.h), and their biases where they have some; the
-  /// rank with the first column adds those of down_proj. Throws LoadFailure (missing, of another
-  /// shape, cut inside a quantization group).
+  /// down_proj of all experts (tensor/expert_weights.h), no gate_proj where there is no gate, and
+  /// their biases where they have some; the rank with the first column adds those of down_proj.
+  /// Throws LoadFailure (missing, of another shape, cut inside a quantization group).
   Experts(const Weights& module,
           const ExpertsShape& shape,
           topology::Range columns,
@@ -63,7 +64,7 @@ class Experts {
   };
   /// One matrix for each expert.
   struct Packed {
-    std::vector<kernels::PackedMatrix> gate_up;  // gate's outputs above up's
+    std::vector<kernels::PackedMatrix> gate_up;  // gate's outputs above up's; or up's alone
     std::vector<kernels::PackedMatrix> down;
     std::vector<float> gate_up_bias, down_bias;  // [experts, outputs], or empty
   };
@@ -86,7 +87,7 @@ class Experts {
   ExpertsShape shape_;
   uint32_t columns_;
   std::shared_ptr<const PerExpert> per_expert_;  // shared: with the graph's nodes
-  std::vector<Plain> plain_;                     // gate, up, down
+  std::vector<Plain> plain_;                     // gate where there is one, up, down
   std::shared_ptr<const Packed> packed_;         // shared: with the graph's nodes
 };
 

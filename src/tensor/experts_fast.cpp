@@ -13,13 +13,14 @@ namespace {
 
 using Mapped = std::vector<MappedMatrix>;  // of one expert
 
-/// Of each expert those of gate, then those of up.
+/// Of each expert those of gate, then those of up. `gate` may be empty.
 std::vector<float> interleaved(const std::vector<float>& gate,
                                const std::vector<float>& up,
                                size_t columns) {
   std::vector<float> out;
-  for (size_t at = 0; at < gate.size(); at += columns)
+  for (size_t at = 0; at < up.size(); at += columns)
     for (const auto* each : {&gate, &up}) {
+      if (each->empty()) continue;
       const auto begin = each->begin() + static_cast<ptrdiff_t>(at);
       out.insert(out.end(), begin, begin + static_cast<ptrdiff_t>(columns));
     }
@@ -29,10 +30,11 @@ std::vector<float> interleaved(const std::vector<float>& gate,
 }  // namespace
 
 void Experts::load_packed(const Weights& module, Range columns) {
-  const ExpertWeights gate(module, "gate_proj", shape_.width, shape_.hidden);
+  std::optional<ExpertWeights> gate;
+  if (shape_.has_gate) gate.emplace(module, "gate_proj", shape_.width, shape_.hidden);
   const ExpertWeights up(module, "up_proj", shape_.width, shape_.hidden);
   const ExpertWeights down(module, "down_proj", shape_.hidden, shape_.width);
-  const MappedMatrix first = gate.map(0);
+  const MappedMatrix first = (gate ? *gate : up).map(0);
   const auto map = [&first](const ExpertWeights& from, uint32_t e) {
     MappedMatrix m = from.map(e);
     require_alike(from.at(e), m, first);
@@ -40,12 +42,15 @@ void Experts::load_packed(const Weights& module, Range columns) {
   };
   const kernels::Slice own = {columns.begin, columns.end};
   auto packed = std::make_shared<Packed>();
-  packed->gate_up = pack_all(gate.at(0), shape_.experts,
-                             [&](uint32_t e) { return Mapped{map(gate, e), map(up, e)}; }, own, {});
+  packed->gate_up = pack_all(
+      up.at(0), shape_.experts,
+      [&](uint32_t e) { return gate ? Mapped{map(*gate, e), map(up, e)} : Mapped{map(up, e)}; },
+      own, {});
   packed->down = pack_all(
       down.at(0), shape_.experts, [&](uint32_t e) { return Mapped{map(down, e)}; }, {}, own);
-  packed->gate_up_bias = interleaved(gate.bias(shape_.experts, columns),
-                                     up.bias(shape_.experts, columns), columns.size());
+  packed->gate_up_bias =
+      interleaved(gate ? gate->bias(shape_.experts, columns) : std::vector<float>(),
+                  up.bias(shape_.experts, columns), columns.size());
   packed->down_bias = down.bias(shape_.experts, down_bias_of(columns));
   packed_ = std::move(packed);
 }
@@ -60,7 +65,7 @@ struct Experts::Bound {
   const float* x;
   size_t x_stride;
   kernels::ExpertChoiceArgs choice;
-  float* inner;  // [tokens * top_k, 2 * columns]
+  float* inner;  // [tokens * top_k, gate's columns and up's]
   float* each;   // [tokens * top_k, hidden]
   float* out;
 
@@ -70,6 +75,7 @@ struct Experts::Bound {
 
   void operator()() const {
     const size_t assignments = choice.rows * shape.top_k;
+    const size_t width = shape.has_gate ? 2 * columns : columns;
     kernels::choose_experts(*workers, choice);
     if (!per_expert->scales.empty())
       for (size_t i = 0; i < assignments; ++i)
@@ -85,16 +91,16 @@ struct Experts::Bound {
                          .bias = bias_or_null(packed->gate_up_bias)});
     run_gated(*workers, shape.gate, shape.limit,
               {.gate = inner,
-               .up = inner + columns,
+               .up = inner + width - columns,
                .out = inner,
                .rows = assignments,
                .width = columns,
-               .gate_stride = 2 * columns,
-               .up_stride = 2 * columns,
-               .out_stride = 2 * columns});
+               .gate_stride = width,
+               .up_stride = width,
+               .out_stride = width});
     kernels::moe_matmul(*workers, packed->down,
                         {.x = inner,
-                         .x_stride = 2 * columns,
+                         .x_stride = width,
                          .offsets = groups.offsets,
                          .y = each,
                          .bias = bias_or_null(packed->down_bias)});
@@ -134,11 +140,12 @@ array Experts::run_fast(const array& x, const array& logits) const {
                  .out = out[0].data<float>()};
   };
   const int tokens = x.shape(0), top_k = static_cast<int>(shape_.top_k);
-  const int hidden = static_cast<int>(shape_.hidden), columns = static_cast<int>(columns_);
+  const int hidden = static_cast<int>(shape_.hidden);
+  const int width = static_cast<int>(shape_.has_gate ? 2 * columns_ : columns_);
   // All but the first output are the node's own memory.
   auto op = std::make_shared<CpuOp>(mx::default_stream(mx::Device::cpu), "Experts", bind);
   return array::make_arrays({{tokens, hidden},
-                             {tokens * top_k, 2 * columns},
+                             {tokens * top_k, width},
                              {tokens * top_k, hidden},
                              {tokens, top_k},
                              {tokens, top_k}},

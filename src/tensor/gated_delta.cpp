@@ -21,18 +21,36 @@ struct BoundDelta {
 
 }  // namespace
 
+DeltaHeads DeltaShape::heads_in(topology::Range columns) const {
+  const topology::Range heads = {columns.begin / value_dim, columns.end / value_dim};
+  if (heads.empty()) return {};
+  return {.key_heads = {heads.begin / group(), (heads.end - 1) / group() + 1},
+          .value_heads = heads};
+}
+
+DeltaShape DeltaShape::with(const DeltaHeads& heads) const {
+  DeltaShape out = *this;
+  out.key_heads = heads.key_heads.size();
+  out.value_heads = heads.value_heads.size();
+  return out;
+}
+
 GatedDelta::GatedDelta(const Weights& module, const DeltaShape& shape, topology::Range value_heads)
     : context_(module.context()),
       shape_(shape),
       parameters_(std::make_shared<const Parameters>(
           Parameters{.a_log = module.vector("A_log", value_heads),
-                     .dt_bias = module.vector("dt_bias", value_heads)})) {}
+                     .dt_bias = module.vector("dt_bias", value_heads),
+                     .skip = shape.form == DeltaForm::kSsd ? module.vector("D", value_heads)
+                                                           : std::vector<float>()})) {}
 
 array GatedDelta::operator()(StatePool& pool,
                              StatePart part,
                              const DeltaInputs& in,
                              const Step& step) const {
-  if (in.qkv.shape(1) != static_cast<int>(shape_.qkv()) || part.floats != state_floats())
+  const bool has_gates = in.b.has_value() == (shape_.form != DeltaForm::kSsd);
+  if (in.qkv.shape(1) != static_cast<int>(shape_.qkv()) || part.floats != state_floats() ||
+      !has_gates)
     throw std::invalid_argument(
         fmt::format("[gated_delta] {} columns and a state of {} floats do not fit heads of {} "
                     "columns and {} floats",
@@ -52,14 +70,18 @@ array GatedDelta::run_fast(StatePool& pool,
                                .k = q + shape.keys(),
                                .v = q + 2 * shape.keys(),
                                .a = in[1].data<float>(),
-                               .b = in[2].data<float>(),
+                               .b = in.size() > 2 ? in[2].data<float>() : nullptr,
                                .q_stride = stride,
                                .k_stride = stride,
                                .v_stride = stride,
                                .a_stride = row_stride(in[1]),
-                               .b_stride = row_stride(in[2]),
+                               .b_stride = in.size() > 2 ? row_stride(in[2]) : 0,
                                .a_log = parameters->a_log.data(),
                                .dt_bias = parameters->dt_bias.data(),
+                               .skip = parameters->skip.data(),
+                               .least_dt = shape.least_dt,
+                               .most_dt = shape.most_dt,
+                               .form = shape.form,
                                .key_heads = shape.key_heads,
                                .value_heads = shape.value_heads,
                                .key_dim = shape.key_dim,
@@ -72,7 +94,9 @@ array GatedDelta::run_fast(StatePool& pool,
                       .parameters = parameters};
   };
   const mx::Shape shape = {inputs.qkv.shape(0), static_cast<int>(shape_.values())};
-  return state_op("GatedDelta", shape, pool, part, {inputs.qkv, inputs.a, inputs.b}, bind);
+  std::vector<array> nodes = {inputs.qkv, inputs.a};
+  if (inputs.b) nodes.push_back(*inputs.b);
+  return state_op("GatedDelta", shape, pool, part, std::move(nodes), bind);
 }
 
 }  // namespace tandem::tensor

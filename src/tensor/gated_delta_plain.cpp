@@ -41,6 +41,7 @@ std::vector<DeltaPiece> pieces_of(const Step& step) {
 struct DeltaTokens {
   array q, k, v;          // [tokens, value_heads, key_dim or value_dim]
   array log_decay, beta;  // [tokens, value_heads, 1]; the state shrinks by exp(log_decay)
+  bool only_adds;         // tokens change nothing of what is there but by the decay: Mamba 2
 };
 
 /// Heads [tokens, heads, dim] of columns of a matrix, each `times` times.
@@ -67,12 +68,16 @@ DeltaTokens tokens_of(const DeltaInputs& in,
   const array qkv = as_float(in.qkv);
   const array q = heads_of(qkv, 0, s.key_heads, s.key_dim, s.group());
   const array k = heads_of(qkv, s.keys(), s.key_heads, s.key_dim, s.group());
-  const array decay = mx::multiply(mx::exp(a_log), softplus(mx::add(as_float(in.a), dt_bias)));
-  return {.q = unit_heads(q, 1 / std::sqrt(static_cast<float>(s.key_dim))),
-          .k = unit_heads(k, 1),
+  const bool is_ssd = s.form == DeltaForm::kSsd;
+  array time = softplus(mx::add(as_float(in.a), dt_bias));
+  if (is_ssd) time = mx::clip(time, array(s.least_dt), array(s.most_dt));
+  const array decay = mx::multiply(mx::exp(a_log), time);
+  return {.q = is_ssd ? q : unit_heads(q, 1 / std::sqrt(static_cast<float>(s.key_dim))),
+          .k = is_ssd ? k : unit_heads(k, 1),
           .v = heads_of(qkv, 2 * s.keys(), s.value_heads, s.value_dim, 1),
           .log_decay = mx::expand_dims(mx::negative(decay), -1),
-          .beta = mx::expand_dims(mx::sigmoid(as_float(in.b)), -1)};
+          .beta = mx::expand_dims(is_ssd ? time : mx::sigmoid(as_float(*in.b)), -1),
+          .only_adds = is_ssd};
 }
 
 /// The inverse of I + a, for [.., size, size] below the diagonal; size is a power of two. From
@@ -99,9 +104,10 @@ array inverse_of_unit_lower(const array& a) {
 /// All that a piece needs but the state before it, S: [pieces, value_heads, ...]. With the rows of
 /// changes D = values - keys S, the piece reads reads S + scores D and leaves S * decay + moved D.
 struct DeltaProducts {
-  array values, keys;   // [size, value_dim], [size, key_dim]
-  array reads, scores;  // [size, key_dim], [size, size]
-  array moved, decay;   // [key_dim, size], [1, 1]
+  array values;               // [size, value_dim]
+  std::optional<array> keys;  // [size, key_dim]; none where changes do not depend on S
+  array reads, scores;        // [size, key_dim], [size, size]
+  array moved, decay;         // [key_dim, size], [1, 1]
 };
 
 /// Heads before tokens, of tokens [pieces, size] by number.
@@ -122,20 +128,26 @@ DeltaProducts products_of(const DeltaTokens& tokens, const array& numbers) {
   const array between = mx::subtract(since, mx::swapaxes(since, -1, -2));
   const array kept = mx::exp(mx::where(is_past, between, array(-INFINITY)));
   const array keys = mx::swapaxes(k, -1, -2);
+  DeltaProducts out = {
+      .values = mx::multiply(beta, v),
+      .keys = {},
+      .reads = mx::multiply(grown, q),
+      .scores = mx::multiply(mx::matmul(q, keys), kept),
+      .moved = mx::swapaxes(mx::multiply(mx::exp(mx::subtract(last, since)), k), -1, -2),
+      .decay = mx::exp(last)};
+  if (tokens.only_adds) return out;
   const array met = mx::multiply(beta, mx::multiply(mx::matmul(k, keys), kept));
   const array inverse = inverse_of_unit_lower(mx::tril(met, -1));
-  return {.values = mx::matmul(inverse, mx::multiply(beta, v)),
-          .keys = mx::matmul(inverse, mx::multiply(mx::multiply(beta, grown), k)),
-          .reads = mx::multiply(grown, q),
-          .scores = mx::multiply(mx::matmul(q, keys), kept),
-          .moved = mx::swapaxes(mx::multiply(mx::exp(mx::subtract(last, since)), k), -1, -2),
-          .decay = mx::exp(last)};
+  out.values = mx::matmul(inverse, out.values);
+  out.keys = mx::matmul(inverse, mx::multiply(mx::multiply(beta, grown), k));
+  return out;
 }
 
 /// The state after piece p, and what its tokens read.
 std::pair<array, array> after_piece(const DeltaProducts& x, int p, const array& state) {
   const auto own = [&](const array& all) { return mx::take(all, p, 0); };
-  const array change = mx::subtract(own(x.values), mx::matmul(own(x.keys), state));
+  const array change =
+      x.keys ? mx::subtract(own(x.values), mx::matmul(own(*x.keys), state)) : own(x.values);
   const array read = mx::add(mx::matmul(own(x.reads), state), mx::matmul(own(x.scores), change));
   return {mx::add(mx::multiply(own(x.decay), state), mx::matmul(own(x.moved), change)), read};
 }
@@ -182,7 +194,12 @@ array GatedDelta::run_plain(StatePool& pool,
       saved.push_back(mx::reshape(state, {1, static_cast<int>(part.floats)}));
   }
   if (!saved.empty()) store_states(pool, part, mx::concatenate(saved, 0), step);
-  return mx::astype(mx::concatenate(out, 0), context_.dtype);
+  array all = mx::concatenate(out, 0);
+  if (tokens.only_adds) {
+    const array skip = from_host(parameters_->skip, {static_cast<int>(shape_.value_heads), 1});
+    all = mx::add(all, mx::reshape(mx::multiply(tokens.v, skip), all.shape()));
+  }
+  return mx::astype(all, context_.dtype);
 }
 
 }  // namespace tandem::tensor

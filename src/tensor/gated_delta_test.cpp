@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kAllHeads = 6;
 
-/// A checkpoint of A_log and dt_bias, of six heads each.
+/// A checkpoint of A_log, dt_bias and D, of six heads each.
 class DeltaCheckpoint final : public format::Checkpoint {
  public:
   const nlohmann::json& config() const override { return config_; }
@@ -23,7 +23,9 @@ class DeltaCheckpoint final : public format::Checkpoint {
   Result<format::Tensor> describe(std::string_view name) const override {
     format::Tensor out;
     out.shape = {kAllHeads};
-    out.bytes = std::as_bytes(std::span(name == "attn.A_log" ? a_log_ : dt_bias_));
+    out.bytes = std::as_bytes(std::span(name == "attn.A_log" ? a_log_
+                                        : name == "attn.D"   ? skip_
+                                                             : dt_bias_));
     return out;
   }
   Result<format::Tensor> tensor(std::string_view name,
@@ -45,6 +47,7 @@ class DeltaCheckpoint final : public format::Checkpoint {
   nlohmann::json config_;
   std::array<float, kAllHeads> a_log_ = {-2, -1, 0, -1.5F, -0.5F, -3};
   std::array<float, kAllHeads> dt_bias_ = {0, 0.5F, -1, 1, 0.2F, -0.3F};
+  std::array<float, kAllHeads> skip_ = {1, -2, 0.5F, 0, 3, 1.5F};
 };
 
 /// What heads [begin, end) of all six take in of a token, drawn from the token's number, so that
@@ -67,9 +70,10 @@ struct DeltaScene {
       put(b, kAllHeads, heads.begin, heads.size());
     }
     const int rows = static_cast<int>(tokens), own = static_cast<int>(heads.size());
-    return {.qkv = from_host(qkv, {rows, static_cast<int>(shape.qkv())}),
-            .a = from_host(a, {rows, own}),
-            .b = from_host(b, {rows, own})};
+    DeltaInputs out = {.qkv = from_host(qkv, {rows, static_cast<int>(shape.qkv())}),
+                       .a = from_host(a, {rows, own})};
+    if (shape.form != DeltaForm::kSsd) out.b = from_host(b, {rows, own});
+    return out;
   }
 
   /// Draws `all` numbers and keeps those of [first, first + count).
@@ -92,14 +96,19 @@ void append(std::vector<float>& to, const array& x) {
 }
 
 /// Two steps, the second of which goes on.
-DeltaOutcome run_delta(Path path, topology::Range heads) {
+DeltaOutcome run_delta(Path path, topology::Range heads, DeltaForm form = DeltaForm::kGatedDelta) {
   use_device(mx::Device::cpu);
   Context context;
   context.path = path;
   if (context.is_fast()) context.workers = std::make_shared<kernels::WorkerPool>(2);
   const Weights w(std::make_shared<DeltaCheckpoint>(), context, {}, {});
-  const DeltaShape shape = {
-      .key_heads = heads.size() / 2, .value_heads = heads.size(), .key_dim = 5, .value_dim = 7};
+  const DeltaShape shape = {.key_heads = heads.size() / 2,
+                            .value_heads = heads.size(),
+                            .key_dim = 5,
+                            .value_dim = 7,
+                            .form = form,
+                            .least_dt = 0.3F,
+                            .most_dt = 1.5F};
   const GatedDelta delta(w / "attn", shape, heads);
   const StatePart part = {.offset = 2, .floats = delta.state_floats()};
   StatePool pool = make_state_pool(4, part.floats + 5);
@@ -138,6 +147,29 @@ TEST_CASE("gated delta: both paths agree on outputs and states, of all heads and
     check_near(fast.out, plain.out);
     check_near(fast.states, plain.states);
   }
+}
+
+TEST_CASE("gated delta: so they do in Mamba 2's form") {
+  for (const topology::Range heads : {topology::Range{0, 6}, topology::Range{2, 4}}) {
+    const auto fast = run_delta(Path::kFast, heads, DeltaForm::kSsd);
+    const auto plain = run_delta(Path::kPlain, heads, DeltaForm::kSsd);
+    check_near(fast.out, plain.out);
+    check_near(fast.states, plain.states);
+  }
+}
+
+TEST_CASE("gated delta: ranks have the heads of their columns, and what these share") {
+  const DeltaShape many = {.key_heads = 3, .value_heads = 6, .key_dim = 5, .value_dim = 7};
+  CHECK(many.columns_together() == 14);
+  CHECK(many.heads_in({14, 42}).key_heads == topology::Range{1, 3});
+  CHECK(many.heads_in({14, 42}).value_heads == topology::Range{2, 6});
+  CHECK(many.with(many.heads_in({14, 14})).state_floats() == 0);
+  DeltaShape one = many;
+  one.form = DeltaForm::kSsd;
+  one.key_heads = 1;
+  CHECK(one.columns_together() == 7);
+  CHECK(one.heads_in({21, 28}).key_heads == topology::Range{0, 1});
+  CHECK(one.with(one.heads_in({21, 28})).qkv() == 17);
 }
 
 TEST_CASE("gated delta: heads of a rank read what they read among all") {

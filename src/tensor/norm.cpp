@@ -14,6 +14,14 @@ std::vector<float> moved(std::vector<float> weight, double offset) {
   return weight;
 }
 
+std::vector<float> weight_of_groups(const Weights& module, const RmsNorm::Groups& groups) {
+  const std::vector<float> all = module.vector("weight");
+  if (all.size() != groups.all)
+    throw LoadFailure({ErrorCode::kCorrupt, fmt::format("{}.weight should have {} elements, has {}",
+                                                        module.path(), groups.all, all.size())});
+  return {all.begin() + groups.here.begin, all.begin() + groups.here.end};
+}
+
 void layer_norm(const float* x,
                 const std::vector<float>& weight,
                 const std::vector<float>& bias,
@@ -31,53 +39,69 @@ void layer_norm(const float* x,
 }  // namespace
 
 RmsNorm::RmsNorm(const Weights& module, double eps, double offset)
-    : RmsNorm(module.context(), moved(module.vector("weight"), offset), eps) {}
+    : RmsNorm(module.context(), moved(module.vector("weight"), offset), 0, eps) {}
 
 RmsNorm::RmsNorm(const Context& context, std::vector<float> weight, double eps)
+    : RmsNorm(context, std::move(weight), 0, eps) {}
+
+RmsNorm::RmsNorm(const Weights& module, double eps, const Groups& groups)
+    : RmsNorm(module.context(), weight_of_groups(module, groups), groups.width, eps) {}
+
+RmsNorm::RmsNorm(const Context& context, std::vector<float> weight, uint32_t width, double eps)
     : context_(context),
       eps_(static_cast<float>(eps)),
+      width_(width != 0 ? width : static_cast<uint32_t>(weight.size())),
       weight_(std::make_shared<const std::vector<float>>(std::move(weight))),
       plain_weight_(mx::astype(from_host(*weight_), context_.dtype)) {
   plain_weight_.eval();
 }
 
 array RmsNorm::operator()(const array& x) const {
-  const auto width = static_cast<int>(weight_->size());
-  if (x.shape(1) % width != 0)
+  const auto columns = static_cast<int>(weight_->size());
+  if (x.shape(1) % columns != 0)
     throw std::invalid_argument(
-        fmt::format("[rms_norm] rows of {} do not hold runs of {}", x.shape(1), width));
-  if (context_.is_fast()) return run_fast(x);
+        fmt::format("[rms_norm] rows of {} do not hold runs of {}", x.shape(1), columns));
+  return context_.is_fast() ? run_fast(x) : run_plain(x);
+}
+
+array RmsNorm::run_plain(const array& x) const {
+  const auto width = static_cast<int>(width_);
   if (x.shape(1) == width) return mx::fast::rms_norm(x, plain_weight_, eps_);
   const array runs = mx::reshape(x, {x.shape(0), x.shape(1) / width, width});
-  return mx::reshape(mx::fast::rms_norm(runs, plain_weight_, eps_), x.shape());
+  if (weight_->size() == width_)
+    return mx::reshape(mx::fast::rms_norm(runs, plain_weight_, eps_), x.shape());
+  const array normed = mx::reshape(mx::fast::rms_norm(runs, std::nullopt, eps_), x.shape());
+  return mx::multiply(normed, plain_weight_);
 }
 
 array RmsNorm::run_fast(const array& x) const {
-  const auto bind = [weight = weight_, eps = eps_, workers = context_.workers](
-                        const std::vector<array>& inputs, std::vector<array>& outputs) -> CpuCall {
+  const auto bind = [weight = weight_, width = size_t{width_}, eps = eps_,
+                     workers = context_.workers](const std::vector<array>& inputs,
+                                                 std::vector<array>& outputs) -> CpuCall {
     const array& in = inputs[0];
     allocate(outputs[0]);
     const auto total = static_cast<size_t>(in.shape(1));
     const kernels::RmsNormArgs args = {.x = in.data<float>(),
                                        .rows = static_cast<size_t>(in.shape(0)),
-                                       .width = weight->size(),
+                                       .width = width,
                                        .x_stride = row_stride(in),
                                        .weight = weight->data(),
                                        .eps = eps,
                                        .out = outputs[0].data<float>(),
                                        .out_stride = total};
-    if (args.x_stride == total) {  // heads lie one after the other
+    if (args.x_stride == total && weight->size() == width) {  // heads lie one after the other
       kernels::RmsNormArgs all = args;
       all.rows = in.size() / args.width;
       all.x_stride = all.out_stride = args.width;
       return [workers, weight, all] { kernels::rms_norm(*workers, all); };
     }
     // One call a head: rows of one head lie a stride apart.
-    return [workers, weight, args, heads = total / weight->size()] {
-      for (size_t head = 0; head < heads; ++head) {
+    return [workers, weight, args, total] {
+      for (size_t first = 0; first < total; first += args.width) {
         kernels::RmsNormArgs part = args;
-        part.x += head * args.width;
-        part.out += head * args.width;
+        part.x += first;
+        part.weight += first % weight->size();
+        part.out += first;
         kernels::rms_norm(*workers, part);
       }
     };

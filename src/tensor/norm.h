@@ -14,22 +14,34 @@ class RmsNorm {
       : RmsNorm(context, std::vector<float>(width, 1.0F), eps) {}
   RmsNorm(const Context& context, std::vector<float> weight, double eps);
 
-  /// [tokens, n * width] → the same.
+  /// Columns of a row of which each has a weight of its own.
+  struct Groups {
+    uint32_t all = 0;      // columns
+    topology::Range here;  // those of this rank: whole groups
+    uint32_t width = 0;    // of a group
+  };
+  /// x / rms(x) * weight over each group of columns. Throws LoadFailure (missing, of another size).
+  RmsNorm(const Weights& module, double eps, const Groups& groups);
+
+  /// [tokens, n * width] → the same; with groups, all that are here.
   array operator()(const array& x) const;
 
   struct Sum {
     array sum;
     array norm;
   };
-  /// x + y and its norm, in one pass: [tokens, width] each.
+  /// x + y and its norm, in one pass: [tokens, width] each. Not with groups.
   Sum of_sum(const array& x, const array& y) const;
 
  private:
+  RmsNorm(const Context& context, std::vector<float> weight, uint32_t width, double eps);
+  array run_plain(const array& x) const;
   array run_fast(const array& x) const;
   Sum sum_fast(const array& x, const array& y) const;
 
   Context context_;
   float eps_;
+  uint32_t width_;                                    // of what is normed at once
   std::shared_ptr<const std::vector<float>> weight_;  // shared: with the graph's nodes
   array plain_weight_;
 };

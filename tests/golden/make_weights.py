@@ -20,7 +20,13 @@ from layouts import LAYOUTS
 
 HERE = pathlib.Path(__file__).resolve().parent
 SEED, HIDDEN, VOCAB = 1, 128, 320
-UPSTREAM = ("qwen3_5", "qwen3_5_moe", "qwen3_next")  # also as they were released, with the logits of f32
+UPSTREAM = (
+    "mamba2",
+    "nemotron_h",
+    "qwen3_5",
+    "qwen3_5_moe",
+    "qwen3_next",
+)  # also as they were released, with the logits of f32
 VARIANTS = {"f32": None, "g64": 64, "g32": 32}  # 4-bit group sizes
 PUBLISHED = (  # mlx-lm's names of step3p5 and those of its first checkpoints
     (".mlp.switch_mlp.", ".moe."),
@@ -29,6 +35,7 @@ PUBLISHED = (  # mlx-lm's names of step3p5 and those of its first checkpoints
     (".mlp.share_expert.", ".share_expert."),
 )
 LATENT = ("deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_moe_lite", "glm_moe_dsa", "kimi_k2", "mistral4")
+SSD = ("mamba2", "nemotron_h")  # below "backbone"
 GROUPED = ("exaone_moe", "glm4_moe", *LATENT)  # experts in groups, beside shared ones
 PLAIN_ROUTERS = tuple(kind for kind in GROUPED if kind != "mistral4")  # never quantized
 SCORE_BIASES = {kind: "gate.e_score_correction_bias" for kind in PLAIN_ROUTERS if kind != "deepseek_v2"} | {
@@ -570,6 +577,7 @@ def architectures():
             shared_expert_intermediate_size=64,
         ),
     )
+    families |= ssd_families()
     # A model that sees: the text model of another config, under other names, beside what is left out.
     families["gemma3"] = dict(
         model_type="gemma3", vocab_size=VOCAB, text_config=families["gemma3_text"], vision_config=dict(hidden_size=8)
@@ -585,6 +593,97 @@ def architectures():
         vision_config=dict(hidden_size=8),
     )
     return families
+
+
+def ssd_families():
+    """Mamba 2 and its hybrids: one group and several, patterns as strings and as lists, all biases and none."""
+    sizes = dict(
+        hidden_size=HIDDEN,
+        vocab_size=VOCAB,
+        max_position_embeddings=4096,
+        intermediate_size=192,
+        layer_norm_epsilon=1e-5,
+        conv_kernel=4,
+        use_conv_bias=True,
+    )
+    mamba2 = dict(sizes, model_type="mamba2", num_hidden_layers=3, time_step_rank="auto")
+    nemotron = dict(
+        sizes,
+        model_type="nemotron_h",
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=32,
+        mamba_num_heads=8,
+        mamba_head_dim=16,
+        ssm_state_size=16,
+        attention_bias=False,
+        mamba_proj_bias=False,
+        mlp_bias=False,
+        use_bias=False,
+        mlp_hidden_act="relu2",
+        tie_word_embeddings=False,
+    )
+    experts = dict(
+        n_routed_experts=8,
+        n_shared_experts=1,
+        num_experts_per_tok=3,
+        moe_intermediate_size=64,
+        norm_topk_prob=True,
+        routed_scaling_factor=2.5,
+    )
+    return {
+        "mamba2": dict(
+            mamba2,
+            num_heads=8,
+            head_dim=32,
+            state_size=24,
+            n_groups=1,
+            use_bias=False,
+            time_step_limit=[0.0, float("inf")],
+            tie_word_embeddings=True,
+        ),
+        "mamba2_groups": dict(
+            mamba2,
+            num_heads=4,
+            head_dim=32,
+            state_size=16,
+            n_groups=2,
+            use_bias=True,
+            time_step_limit=[0.5, 0.8],
+            tie_word_embeddings=False,
+        ),
+        "nemotron_h": dict(
+            nemotron,
+            **experts,
+            num_hidden_layers=6,
+            hybrid_override_pattern="M*E-ME",
+            n_groups=2,
+            n_group=4,
+            topk_group=2,
+            moe_shared_expert_intermediate_size=128,
+            time_step_limit=[0.0, float("inf")],
+        ),
+        "nemotron_h_dense": dict(
+            nemotron,
+            num_hidden_layers=4,
+            hybrid_override_pattern=list("M-*M"),
+            n_groups=1,
+            time_step_limit=[0.4, 0.9],
+            attention_bias=True,
+            mamba_proj_bias=True,
+            mlp_bias=True,
+        ),
+        "nemotron_h_latent": dict(
+            nemotron,
+            **experts,
+            layers_block_type=["mamba", "moe", "attention", "moe"],
+            n_groups=4,
+            n_group=1,
+            topk_group=1,
+            moe_latent_size=64,
+            moe_shared_expert_intermediate_size=64,
+        ),
+    }
 
 
 def experts_of(config, layer):
@@ -615,14 +714,14 @@ def is_delta(config):
 
 def quantization(config, variant):
     """As mlx-lm writes it: routers have 8 bits, or stay as they are where they are no linear layers."""
-    layers = range(config["num_hidden_layers"])
     if variant in MODES:
         group, bits = MODES[variant]
         whole = dict(group_size=group, bits=bits, mode=variant)
     else:
         whole = dict(group_size=VARIANTS[variant], bits=4)
-    if config["model_type"] in PLAIN_ROUTERS:
+    if config["model_type"] in (*PLAIN_ROUTERS, *SSD):
         return whole
+    layers = range(config["num_hidden_layers"])
     if config["model_type"] == "gemma4_text":
         routers = [f"model.layers.{i}.router.proj" for i in layers if config.get("enable_moe_block")]
         return whole | {router: dict(group_size=64, bits=8) for router in routers}
@@ -731,6 +830,56 @@ def gemma4_shapes(config):
     return out
 
 
+def ssd_shapes(config):
+    """Of all layers of mamba2 and nemotron_h."""
+    is_hybrid = config["model_type"] == "nemotron_h"
+    types = dict(mamba="M", attention="*", mlp="-", moe="E")
+    kinds = config.get("hybrid_override_pattern") or [types[t] for t in config.get("layers_block_type", [])]
+    out = {"backbone.embeddings.weight": (VOCAB, HIDDEN), "backbone.norm_f.weight": (HIDDEN,)}
+    if not config["tie_word_embeddings"]:
+        out["lm_head.weight"] = (VOCAB, HIDDEN)
+    heads = config["mamba_num_heads" if is_hybrid else "num_heads"]
+    inner = heads * config["mamba_head_dim" if is_hybrid else "head_dim"]
+    columns = inner + 2 * config["n_groups"] * config["ssm_state_size" if is_hybrid else "state_size"]
+    bias = config["mamba_proj_bias" if is_hybrid else "use_bias"]
+    for i, kind in enumerate(kinds or "M" * config["num_hidden_layers"]):
+        p, linear = f"backbone.layers.{i}.mixer.", []
+        out[f"backbone.layers.{i}.norm.weight"] = (HIDDEN,)
+        if kind == "M":
+            linear = [("in_proj", inner + columns + heads, HIDDEN, bias), ("out_proj", HIDDEN, inner, bias)]
+            out[f"{p}conv1d.weight"], out[f"{p}conv1d.bias"] = (columns, config["conv_kernel"], 1), (columns,)
+            out |= {f"{p}{name}": (heads,) for name in ("A_log", "D", "dt_bias")}
+            out[f"{p}norm.weight"] = (inner,)
+        elif kind == "*":
+            q, kv = (config[f"num_{name}_heads"] * config["head_dim"] for name in ("attention", "key_value"))
+            rows = {"q": q, "k": kv, "v": kv}
+            linear = [(f"{name}_proj", n, HIDDEN, config["attention_bias"]) for name, n in rows.items()]
+            linear.append(("o_proj", HIDDEN, q, config["attention_bias"]))
+        elif kind == "-":
+            mlp = config["intermediate_size"]
+            linear = [("up_proj", mlp, HIDDEN, config["mlp_bias"]), ("down_proj", HIDDEN, mlp, config["mlp_bias"])]
+        else:
+            experts, width, latent = (
+                config.get(k) for k in ("n_routed_experts", "moe_intermediate_size", "moe_latent_size")
+            )
+            shared = config["moe_shared_expert_intermediate_size"]
+            linear = [("gate", experts, HIDDEN, False)]
+            linear += [
+                (f"shared_experts.{name}_proj", *shape, False)
+                for name, shape in (("up", (shared, HIDDEN)), ("down", (HIDDEN, shared)))
+            ]
+            if latent:
+                linear += [("fc1_latent_proj", latent, HIDDEN, False), ("fc2_latent_proj", HIDDEN, latent, False)]
+            out[f"{p}switch_mlp.fc1.weight"] = (experts, width, latent or HIDDEN)
+            out[f"{p}switch_mlp.fc2.weight"] = (experts, latent or HIDDEN, width)
+            out[f"{p}gate.e_score_correction_bias"] = (experts,)
+        for name, rows, inputs, has_bias in linear:
+            out[f"{p}{name}.weight"] = (rows, inputs)
+            if has_bias:
+                out[f"{p}{name}.bias"] = (rows,)
+    return out
+
+
 def delta_shapes(config):
     """Of a layer that attends by the gated delta rule."""
     key_heads, value_heads = config["linear_num_key_heads"], config["linear_num_value_heads"]
@@ -818,6 +967,8 @@ def shapes(config):
         return gemma4_shapes(config)
     if config["model_type"] == "step3p5":
         return step3p5_shapes(config)
+    if config["model_type"] in SSD:
+        return ssd_shapes(config)
     if config["model_type"] in ("lfm2", "lfm2_moe"):
         return lfm2_shapes(config)
     head_dim = config.get("head_dim", HIDDEN // config["num_attention_heads"])
@@ -893,7 +1044,7 @@ def draw(name, shape):
         mean, deviation = 0.0, 0.1
     elif len(shape) == 1:
         mean, deviation = 1.0, 0.15
-    elif "embed_tokens" in name or "lm_head" in name:
+    elif any(table in name for table in ("embed_tokens", "embeddings", "lm_head")):
         mean, deviation = 0.0, 3.0 / HIDDEN**0.5
     else:
         mean, deviation = 0.0, 1.0 / shape[-1] ** 0.5
@@ -1003,6 +1154,7 @@ def tensors(config, variant, is_released=False):
         is_kept = len(shape) == 1 or name.endswith((".conv.weight", ".conv1d.weight", ".bias"))
         is_kept |= is_released and ".experts." not in name
         is_kept |= config["model_type"] in PLAIN_ROUTERS and name.endswith("mlp.gate.weight")
+        is_kept |= name.endswith("mixer.gate.weight")
         # The reference would quantize what it makes of this once more.
         is_kept |= config["model_type"] == "deepseek_v3" and name.endswith("kv_b_proj.weight")
         if variant == "f32" and ".switch_glu." in name:
@@ -1028,10 +1180,25 @@ def wrapped(settings, config):
     return {prefix + key if "." in key else key: value for key, value in settings.items()}
 
 
+def upstream_ssd(items):
+    """The same of Mamba 2 and its hybrids."""
+    for name, value in items:
+        block, _, projection = name.partition("switch_mlp.")
+        if projection:
+            own = "up_proj.weight" if projection == "fc1.weight" else "down_proj.weight"
+            yield from ((f"{block}experts.{e}.{own}", one) for e, one in enumerate(value))
+        else:
+            yield name, np.moveaxis(value, 2, 1) if name.endswith("conv1d.weight") else value
+    yield "mtp.layers.0.norm.weight", draw("mtp", (HIDDEN,))
+
+
 def upstream(config, items):
     """The tensors as the models were released: other axes, norms without their 1, experts apart or fused, layers that
     predict further tokens."""
     kind = config["model_type"]
+    if kind in SSD:
+        yield from upstream_ssd(items)
+        return
     prefix = "model.language_model." if kind.startswith("qwen3_5") else "model."
     fused = {}
     for name, value in items:

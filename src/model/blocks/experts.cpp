@@ -33,16 +33,21 @@ ExpertMlp::ExpertMlp(const tensor::Weights& w, const Config& c, ExpertMlpOptions
   }
   router_.emplace(w / options.router, c.hidden, Range{0, c.experts});
   experts_.emplace(w,
-                   tensor::ExpertsShape{.hidden = c.hidden,
+                   tensor::ExpertsShape{.hidden = c.expert_latent != 0 ? c.expert_latent : c.hidden,
                                         .width = c.expert_mlp,
                                         .experts = c.experts,
                                         .top_k = c.experts_of_token,
                                         .gate = c.gate,
+                                        .has_gate = c.has_mlp_gates,
                                         .limit = options.limit,
                                         .routing = c.routing},
                    columns,
                    tensor::PerExpert{.bias = options.bias == nullptr ? std::vector<float>()
                                                                      : w.vector(options.bias)});
+  if (c.expert_latent != 0) {
+    latent_in_.emplace(w / options.latent_in, c.hidden, Range{0, c.expert_latent});
+    latent_out_.emplace(w / options.latent_out, c.expert_latent, Range{0, c.hidden});
+  }
   if (c.shared_mlp > 0) load_shared(w, c, options);
 }
 
@@ -56,7 +61,8 @@ void ExpertMlp::load_shared(const tensor::Weights& w,
 }
 
 tensor::array ExpertMlp::part(const tensor::array& x) const {
-  const tensor::array chosen = (*experts_)(x, (*router_)(x));
+  const tensor::array found = (*experts_)(latent_in_ ? (*latent_in_)(x) : x, (*router_)(x));
+  const tensor::array chosen = latent_out_ ? (*latent_out_)(found) : found;
   if (!shared_) return chosen;
   const tensor::array shared = shared_->part(x);
   return chosen +

@@ -17,11 +17,13 @@ struct ExpertMlpOptions {
   const char* shared_gate = nullptr;  // whose sigmoid weighs it
   float limit = 0;                    // in experts: see tensor::gated()
   float shared_limit = 0;             // in the one that every token takes
+  const char* latent_in = nullptr;    // what experts take in and what becomes of their sum, where
+  const char* latent_out = nullptr;   // the config says that they work on latent vectors
 };
 
 /// A router and the experts among which it chooses, the inside of each cut over the ranks; beside
 /// them perhaps an expert that every token takes. The router is whole on every rank, so that all
-/// choose alike.
+/// choose alike, and so are the projections to latent vectors and from them.
 class ExpertMlp {
  public:
   ExpertMlp(const tensor::Weights& w, const Config& config, ExpertMlpOptions options = {});
@@ -36,6 +38,7 @@ class ExpertMlp {
   tensor::Context context_;
   std::optional<tensor::ColumnLinear> router_;  // all absent on a rank without columns
   std::optional<tensor::Experts> experts_;
+  std::optional<tensor::ColumnLinear> latent_in_, latent_out_;
   std::optional<SwiGlu> shared_;
   std::optional<tensor::ColumnLinear> shared_gate_;
 };

@@ -218,6 +218,10 @@ TEST_CASE("experts: tensors of another number of experts than num_experts are re
   CHECK(names(refused(o, 8, router), "switch_mlp.down_proj.weight is of 12"));
   o.stacks_experts = false;
   CHECK(names(refused(o, 11, router), "there is model.layers.0.mlp.experts.11.down_proj.weight"));
+  RandomCheckpoint mixers({.model_type = "nemotron_h", .layers = 3});
+  REQUIRE(describe(mixers).has_value());
+  mixers.set("n_routed_experts", 7);
+  CHECK(names(describe(mixers).error().message, "model.layers.2.mixer.gate."));
 }
 
 }  // namespace

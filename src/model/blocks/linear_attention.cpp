@@ -10,19 +10,6 @@ using tensor::MatrixSource;
 using tensor::Weights;
 using topology::Range;
 
-/// The key heads of a rank that has these columns of all value heads.
-Range key_heads(const DeltaShape& all, Range columns) {
-  const uint32_t width = all.group() * all.value_dim;
-  return {columns.begin / width, columns.end / width};
-}
-
-DeltaShape of_heads(const DeltaShape& all, Range heads) {
-  DeltaShape out = all;
-  out.key_heads = heads.size();
-  out.value_heads = heads.size() * all.group();
-  return out;
-}
-
 Range run_of(Range heads, uint32_t width, uint32_t first = 0) {
   return {first + heads.begin * width, first + heads.end * width};
 }
@@ -74,7 +61,7 @@ uint32_t conv_floats(const Config& c, const DeltaShape& own) {
 }  // namespace
 
 uint32_t LinearAttention::state_floats(const Config& c, const topology::Part& part) {
-  const DeltaShape own = of_heads(c.delta, key_heads(c.delta, part.channels));
+  const DeltaShape own = c.delta.with(c.delta.heads_in(part.channels));
   return conv_floats(c, own) + own.state_floats();
 }
 
@@ -87,12 +74,13 @@ LinearAttention::LinearAttention(const Weights& w, const Config& c)
 }
 
 void LinearAttention::load(const Weights& w, const Config& c) {
-  const Range heads = key_heads(c.delta, w.part().channels);
+  const tensor::DeltaHeads own = c.delta.heads_in(w.part().channels);
+  const Range heads = own.key_heads;
   in_.emplace(delta_sources(w, c.delta, heads), c.hidden);
   conv_.emplace(w / "conv1d",
                 tensor::ConvShape{
                     .taps = c.conv_taps, .channels = qkv_runs(c.delta, heads), .has_silu = true});
-  delta_.emplace(w, of_heads(c.delta, heads), run_of(heads, c.delta.group()));
+  delta_.emplace(w, c.delta.with(own), own.value_heads);
   norm_.emplace(w / "norm", c.rms_eps);
 }
 

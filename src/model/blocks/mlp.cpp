@@ -26,15 +26,17 @@ SwiGlu::SwiGlu(const tensor::Weights& w,
   const tensor::Weights fused = w / "gate_up_proj";
   const Range up = {width + columns.begin, width + columns.end};
   using Sources = std::vector<tensor::MatrixSource>;
-  gate_up_.emplace(fused.has("weight")
-                       ? Sources{{fused, columns}, {fused, up}}
-                       : Sources{{w / names.gate, columns}, {w / names.up, columns}},
-                   c.hidden);
+  Sources sources = {{w / names.up, columns}};
+  if (fused.has("weight"))
+    sources = {{fused, columns}, {fused, up}};
+  else if (c.has_mlp_gates)
+    sources.insert(sources.begin(), {w / names.gate, columns});
+  gate_up_.emplace(sources, c.hidden);
 }
 
 tensor::array SwiGlu::inside(const tensor::array& x) const {
   const auto gate_up = (*gate_up_)(x);
-  return tensor::gated(context_, gate_, gate_up[0], gate_up[1], limit_);
+  return tensor::gated(context_, gate_, gate_up.front(), gate_up.back(), limit_);
 }
 
 tensor::array SwiGlu::operator()(const tensor::array& x) const {

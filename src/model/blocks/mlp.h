@@ -1,4 +1,4 @@
-// The gated MLP.
+// The MLP, with a gate or without.
 #pragma once
 
 #include "model/config.h"
@@ -14,7 +14,8 @@ struct MlpNames {
 };
 
 /// down(act(gate(x)) * up(x)) with the config's activation, its inside cut over the ranks. Gate and
-/// up may be one matrix, gate_up_proj. Of both, a limit (tensor::gated()).
+/// up may be one matrix, gate_up_proj. Where the config says that there is no gate, up is its own.
+/// Of both, a limit (tensor::gated()).
 class SwiGlu {
  public:
   SwiGlu(const tensor::Weights& w, const Config& config, MlpNames names = {});
@@ -37,7 +38,7 @@ class SwiGlu {
   tensor::Context context_;
   tensor::Gate gate_;
   float limit_;
-  std::optional<tensor::StackedLinear> gate_up_;  // absent on a rank without columns
+  std::optional<tensor::StackedLinear> gate_up_;  // or up alone; absent on a rank without columns
   tensor::RowLinear down_;
 };
 
