@@ -1,6 +1,6 @@
 // bench_kernels [--threads N] [--rounds N] [--clock wall|cpu] [--stat median|best] [--level NAME]
-// [--only NAME] [--shape PART] NAME is limits, matmul, experts, attention, delta or
-// small.
+// [--only NAME] [--shape PART] [--tokens N] NAME is limits, matmul, experts, attention, delta or
+// small; products are of N rows alone, without oneDNN's beside them.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
     if (flag == "--level") level = kernels::cpu_level_named(value).value_or(level);
     if (flag == "--only") only = value;
     if (flag == "--shape") settings.shape = value;
+    if (flag == "--tokens") settings.tokens = std::stoul(value);
   }
   kernels::WorkerPool pool(settings.threads, level);
   fmt::print("{} threads, {}, {} clock, {} of {}\n", settings.threads, name(level),

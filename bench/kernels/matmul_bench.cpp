@@ -92,6 +92,10 @@ void bench_matmul(const Settings& settings, kernels::WorkerPool& pool) {
     std::vector<PackedMatrix> copies;
     copies.push_back(make(shape));
     while (copies.size() * copies[0].bytes() < kBytes) copies.push_back(make(shape));
+    if (settings.tokens != 0) {
+      bench_rows(settings, pool, shape, copies, settings.tokens, false);
+      continue;
+    }
     for (const size_t rows : {1u, 2u, 4u, 8u, 16u, 128u, 512u}) {
       if (rows > 16 && shape.outputs > 20000) continue;
       bench_rows(settings, pool, shape, copies, rows, rows >= 128);

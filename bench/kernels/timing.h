@@ -15,6 +15,7 @@ struct Settings {
   size_t threads = 2;
   size_t rounds = 9;
   std::string shape = {};  // only shapes whose name holds this
+  size_t tokens = 0;       // only products of so many rows; 0: all
   bool best = false;       // the least instead of the median
   bool cpu_clock = false;  // process CPU time / threads: for machines that do other work too
 };

@@ -155,8 +155,11 @@ def norms(config):
             yield f"{at}.self_attn.k_norm", config["head_dim"]
 
 
-def bfloat16(value):
-    return struct.pack("<f", value)[2:]
+def packed(dtype, value):
+    """The bytes of one number."""
+    if dtype == "BF16":
+        return struct.pack("<f", value)[2:]
+    return struct.pack({"F32": "<f", "U8": "B"}[dtype], value)
 
 
 def tensors(config):
@@ -172,7 +175,16 @@ def tensors(config):
 
 
 def size_of(dtype, shape):
-    return math.prod(shape) * {"U32": 4, "BF16": 2}[dtype]
+    return math.prod(shape) * {"U32": 4, "F32": 4, "BF16": 2, "U8": 1}[dtype]
+
+
+def spread(count, size, source):
+    """`count` bytes of numbers in bfloat16: between a power of two near `size` and twice it, of either sign."""
+    exponent = round(math.log2(size)) + 127
+    out = bytearray(source.randbytes(count))
+    out[0::2] = out[0::2].translate(bytes((byte & 0x7F) | (exponent & 1) << 7 for byte in range(256)))
+    out[1::2] = out[1::2].translate(bytes((byte & 0x80) | exponent >> 1 for byte in range(256)))
+    return out
 
 
 def slices(dtype, shape, kind, parameter, source):
@@ -180,12 +192,18 @@ def slices(dtype, shape, kind, parameter, source):
     while left > 0:
         count = min(left, SLICE_BYTES)
         left -= count
-        yield source.randbytes(count) if kind == "random" else bfloat16(parameter) * (count // 2)
+        if kind == "random":
+            yield source.randbytes(count)
+        elif kind == "spread":
+            yield spread(count, parameter, source)
+        else:
+            one = packed(dtype, parameter)
+            yield one * (count // len(one))
 
 
-def write_weights(config, path):
+def write_weights(tensors, path):
     header, offset = {"__metadata__": {"format": "mlx"}}, 0
-    for name, dtype, shape, _, _ in tensors(config):
+    for name, dtype, shape, _, _ in tensors:
         end = offset + size_of(dtype, shape)
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, end]}
         offset = end
@@ -194,7 +212,7 @@ def write_weights(config, path):
     source = random.Random(SEED)
     with open(path, "wb") as out:
         out.write(struct.pack("<Q", len(text)) + text)
-        for _, dtype, shape, kind, parameter in tensors(config):
+        for _, dtype, shape, kind, parameter in tensors:
             for piece in slices(dtype, shape, kind, parameter, source):
                 out.write(piece)
 
@@ -202,7 +220,7 @@ def write_weights(config, path):
 def tokenizer(config):
     """One made-up word for each id; prompts are given as ids."""
     vocabulary = {"<unk>": 0, "<s>": 1, "</s>": 2}
-    vocabulary |= {f"w{i}": i for i in range(3, config["vocab_size"])}
+    vocabulary |= {f"w{i}": i for i in range(3, config.get("text_config", config)["vocab_size"])}
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     return {
         "version": "1.0",
@@ -217,16 +235,20 @@ def tokenizer(config):
 
 def write(shape, out):
     """Writes the checkpoint unless it is there; returns its folder."""
-    out = pathlib.Path(out)
     config = {**COMMON, **SHAPES[shape]}
     config["quantization"] = quantization(config)
+    return write_files(config, list(tensors(config)), pathlib.Path(out))
+
+
+def write_files(config, tensors, out):
+    """The same for tensors as (name, dtype, shape, kind, parameter)."""
     done = out / "config.json"  # written last
     if done.exists() and json.loads(done.read_text()) == config:
         return out
-    print(f"bench: writing {shape} with random weights into {out}", file=sys.stderr)
+    print(f"bench: writing random weights into {out}", file=sys.stderr)
     out.mkdir(parents=True, exist_ok=True)
     done.unlink(missing_ok=True)
-    write_weights(config, out / "model.safetensors")
+    write_weights(tensors, out / "model.safetensors")
     (out / "tokenizer.json").write_text(json.dumps(tokenizer(config)))
     template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
     (out / "tokenizer_config.json").write_text(json.dumps({"chat_template": template, "eos_token": "</s>"}))

@@ -20,20 +20,31 @@ def config_of(model):
 
 
 def vocab_of(model):
-    return config_of(model)["vocab_size"]
+    config = config_of(model)
+    return config.get("text_config", config)["vocab_size"]
 
 
 def active_bytes(model):
     return generator.active_bytes(config_of(model))
 
 
+def of_kernels(setting, threads, *options):
+    """What bench_kernels prints at best."""
+    command = [str(ROOT / "build/release/bin/bench_kernels"), "--threads", str(threads), "--stat", "best", *options]
+    prefix = ["nice", "-n", str(setting.nice)] if setting.nice else []
+    return subprocess.run([*prefix, *command], check=True, capture_output=True, text=True).stdout
+
+
 def read_bandwidth(setting, threads):
     """Bytes a second that `threads` threads read from memory at best, by bench_kernels."""
-    command = [str(ROOT / "build/release/bin/bench_kernels"), "--only", "limits", "--threads", str(threads)]
-    command += ["--stat", "best", "--rounds", "25"]
-    prefix = ["nice", "-n", str(setting.nice)] if setting.nice else []
-    text = subprocess.run([*prefix, *command], check=True, capture_output=True, text=True).stdout
+    text = of_kernels(setting, threads, "--only", "limits", "--rounds", "25")
     return float(re.search(r"memory read .* ([0-9.]+) GB/s", text).group(1)) * 1e9
+
+
+def product_rate(setting, threads, shape):
+    """Multiplications and additions a second in products of 512 rows and a matrix of bench_kernels."""
+    text = of_kernels(setting, threads, "--only", "matmul", "--shape", shape, "--tokens", "512", "--rounds", "5")
+    return float(re.search(r" ([0-9.]+) GFLOP/s", text).group(1)) * 1e9
 
 
 def weights_and_pages(metrics):

@@ -14,14 +14,23 @@ import sys
 import tempfile
 import time
 
+import layer_shapes
 import long_prompts
 import rows
 import splits
+
+
+def layers(setting):
+    import layer_rows  # needs mlx-lm, which naming the rows does not
+
+    return layer_rows.measure(setting)
+
 
 GROUPS = {
     "quick": ["start", "decode", "prefill-512", "streams-4", "streams-8", "mlx-decode", "mlx-prefill", "memory"],
     "peers": [*rows.PEER_ROWS, *rows.MLX_ROWS],
     "split": ["tensor", "pipeline"],
+    "layers": [*layer_shapes.SHAPES],
     "long": [*long_prompts.LENGTHS, "long-answer"],
 }
 # What measures which rows, in the order of the table.
@@ -33,6 +42,7 @@ MEASURES = {
     rows.session: ["session"],
     splits.bandwidth: ["bandwidth"],
     splits.moe: ["moe"],
+    layers: [*layer_shapes.SHAPES],
     splits.tensor: ["tensor"],
     splits.pipeline: ["pipeline"],
     long_prompts.long_rows: [*long_prompts.LENGTHS, "long-answer"],
