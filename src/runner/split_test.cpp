@@ -242,9 +242,10 @@ TEST_CASE("what is estimated for a rank is about what it loads, whatever its lay
                     .layers = 5,
                     .hidden = 128,
                     .heads = 8,
+                    .experts = 16,
                     .expert_mlp = 96,
                     .attends_from = 0,
-                    .delta_heads = 4,
+                    .delta_heads = 24,
                     .vocab = 480,
                     .has_tied_head = false,
                     .bits = 4});

@@ -66,8 +66,8 @@ inline constexpr std::array kModels = {"deepseek_v2",
                                        "step3p5",
                                        "step3p5_published"};
 /// Those that are also there as they were released, in float32.
-inline constexpr std::array kUpstream = {"mamba2", "nemotron_h", "qwen3_5", "qwen3_5_moe",
-                                         "qwen3_next"};
+inline constexpr std::array kUpstream = {"mamba2",  "nemotron_h",  "nemotron_h_latent",
+                                         "qwen3_5", "qwen3_5_moe", "qwen3_next"};
 inline constexpr std::array kVariants = {"f32", "g64", "g32"};
 /// Models as their publishers lay them out (layouts.py).
 inline constexpr std::array kLayouts = {"llama-awq", "minimax-fp8", "qwen3_moe-stacked"};

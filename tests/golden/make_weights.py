@@ -23,6 +23,7 @@ SEED, HIDDEN, VOCAB = 1, 128, 320
 UPSTREAM = (
     "mamba2",
     "nemotron_h",
+    "nemotron_h_latent",
     "qwen3_5",
     "qwen3_5_moe",
     "qwen3_next",
