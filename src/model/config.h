@@ -48,14 +48,13 @@ struct Config {
   uint32_t experts_of_token = 0;
   uint32_t expert_mlp = 0;
   tensor::ExpertRouting routing = {};
-  uint32_t expert_latent = 0;       // width of what experts work on; 0: hidden
-  uint32_t shared_mlp = 0;          // of the expert that every token takes; 0: there is none
-  bool has_expert_bias = false;     // of families that may choose experts by biased scores
-  std::vector<bool> has_experts;    // of each layer, where the family has them
-  uint32_t conv_taps = 0;           // of layers that convolve in place of attention
-  tensor::DeltaShape delta = {};    // of layers that attend by the gated delta rule or as Mamba 2
-                                    // does; or no heads
-  bool norms_delta_groups = false;  // Mamba 2: each group's columns alone, not all together
+  uint32_t expert_latent = 0;     // width of what experts work on; 0: hidden
+  uint32_t shared_mlp = 0;        // of the expert that every token takes; 0: there is none
+  bool has_expert_bias = false;   // of families that may choose experts by biased scores
+  std::vector<bool> has_experts;  // of each layer, where the family has them
+  uint32_t conv_taps = 0;         // of layers that convolve in place of attention
+  tensor::DeltaShape delta = {};  // of layers that attend by the gated delta rule or as Mamba 2
+                                  // does; or no heads
   uint32_t vocab = 0;
   uint32_t max_positions = 0;
   double rms_eps = 1e-5;

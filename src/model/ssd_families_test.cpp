@@ -53,7 +53,6 @@ TEST_CASE("families: nemotron_h's layers are what its pattern or its list says")
   CHECK(c.has_experts == std::vector<bool>{false, false, false, false, true, false});
   CHECK(c.shape().channels == 128);
   CHECK(c.shape().channel_unit == 64);
-  CHECK(c.norms_delta_groups);
   CHECK(c.shared_mlp == 64);
   CHECK(c.routing.renormalizes);
   json.erase("hybrid_override_pattern");
@@ -116,7 +115,6 @@ TEST_CASE("families: mamba2 has nothing but states, cut at heads where they shar
   CHECK(c.shape().channel_unit == 16);
   json["n_groups"] = 4;
   CHECK(decode_ssd_family(json).shape().channel_unit == 32);
-  CHECK_FALSE(decode_ssd_family(json).norms_delta_groups);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ import mlx.core as mx
 import numpy as np
 from make_weights import write_safetensors
 from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.models.nemotron_h import MambaRMSNormGated as GroupNorm
 from mlx_lm.utils import load_model
 
 STEPS = 8
@@ -70,6 +71,17 @@ def golden(model):
     return {name: np.array(value, np.float32 if "logits" in name else np.int32) for name, value in out.items()}
 
 
+def correct(model):
+    """Mamba 2 norms the columns of each group (state-spaces/mamba, modules/mamba2.py), mlx-lm's mamba2 all together."""
+    if getattr(model, "model_type", None) != "mamba2":
+        return
+    for layer in model.layers:
+        mixer = layer.mixer
+        norm = GroupNorm(mixer.intermediate_size, mixer.norm.eps, mixer.intermediate_size // mixer.n_groups)
+        norm.weight = mixer.norm.weight
+        mixer.norm = norm
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weights", type=pathlib.Path, required=True)
@@ -78,6 +90,7 @@ def main():
     arguments.out.mkdir(parents=True, exist_ok=True)
     for folder in sorted(f for f in arguments.weights.iterdir() if f.is_dir() and not f.name.endswith("-upstream")):
         model, _ = load_model(folder)
+        correct(model)
         write_safetensors(arguments.out / f"{folder.name}.safetensors", golden(model).items())
 
 

@@ -73,7 +73,6 @@ Config decode_nemotron_h(const Json& json) {
   decode_ssd(json,
              {.heads = "mamba_num_heads", .head_dim = "mamba_head_dim", .state = "ssm_state_size"},
              c);
-  c.norms_delta_groups = c.delta.key_heads > 1;
   c.gate = tensor::Gate::kRelu;
   c.has_mlp_gates = false;
   const std::string kinds = decode_kinds(json, c.layers);

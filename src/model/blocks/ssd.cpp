@@ -32,7 +32,7 @@ uint32_t SsdMixer::state_floats(const Config& c, const topology::Part& part) {
 
 SsdMixer::SsdMixer(const tensor::Weights& w, const Config& c)
     : context_(w.context()),
-      norms_groups_(c.norms_delta_groups),
+      norms_groups_(c.delta.key_heads > 1),
       out_(w / "out_proj", c.hidden, c.delta.values(), w.part().channels) {
   if (w.part().channels.empty())
     w.skip();

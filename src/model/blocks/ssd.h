@@ -12,7 +12,7 @@
 namespace tandem::model {
 
 /// out(norm(silu(z) * ssd(silu(conv(x, B, C)), dt))), where z, x, B, C and dt are the rows of one
-/// projection of the input, in_proj, in this order. The norm is one of all columns, or of each
+/// projection of the input, in_proj, in this order. The norm is one of each
 /// group's. Cut over the ranks at groups; where there is one group, at heads, and every rank that
 /// has some makes its B and C. A row's state is the convolution's, then the rule's.
 class SsdMixer {
