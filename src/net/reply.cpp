@@ -24,7 +24,10 @@ Response fault(int status, const std::string& code, const std::string& message) 
   error["type"] = fault_type(status);
   error["param"] = nullptr;
   error["code"] = code;
-  const nlohmann::ordered_json body{{"error", error}};
+  // The type is for clients of the Anthropic wire.
+  nlohmann::ordered_json body;
+  body["type"] = "error";
+  body["error"] = error;
   return json_response(status,
                        body.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }

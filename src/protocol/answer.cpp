@@ -70,6 +70,14 @@ const char* name(chat::FinishReason reason) {
   return "unknown";
 }
 
+Json encode_warnings(const std::vector<chat::Warning>& warnings) {
+  Json out = Json::array();
+  for (const chat::Warning& warning : warnings) {
+    out.push_back(Json{{"code", warning.code}, {"message", warning.message}});
+  }
+  return out;
+}
+
 chat::Usage total_usage(const std::vector<chat::Usage>& choices) {
   chat::Usage total = choices.empty() ? chat::Usage{} : choices.front();
   for (size_t i = 1; i < choices.size(); ++i) {

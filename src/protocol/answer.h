@@ -9,6 +9,7 @@
 #include "chat/event.h"
 #include "chat/service.h"
 #include "net/reply.h"
+#include "protocol/json.h"
 
 namespace tandem::protocol {
 
@@ -52,6 +53,9 @@ class AnswerEncoder {
  public:
   virtual ~AnswerEncoder() = default;
 
+  /// Before everything else, once the request is accepted.
+  virtual void accepted(uint32_t /*prompt_tokens*/) {}
+
   // Streamed: bytes of server-sent events; may be empty.
   virtual std::string delta(uint32_t choice, const chat::Delta& delta) = 0;
   // Tool calls come on wires that have tools only.
@@ -76,6 +80,9 @@ class AnswerEncoder {
 
 /// As the OpenAI wire and lists of requests call it.
 const char* name(chat::FinishReason reason);
+
+/// [{code, message}]
+Json encode_warnings(const std::vector<chat::Warning>& warnings);
 
 /// Over all choices: the prompt once, the least cached, the sum of what was drawn.
 chat::Usage total_usage(const std::vector<chat::Usage>& choices);

@@ -201,6 +201,145 @@ TEST_CASE("api: what has no effect is told in the answer and counted") {
         std::string::npos);
 }
 
+struct NamedEvent {
+  std::string name;
+  Json data;
+};
+
+std::vector<NamedEvent> read_events(const net::Client& client, const std::string& body) {
+  std::vector<NamedEvent> out;
+  const auto response =
+      client.stream("/v1/messages?beta=true", body, [&](const net::SseEvent& event) {
+        if (event.comment.empty()) out.push_back({event.event, Json::parse(event.data)});
+        return true;
+      });
+  CHECK(response.value().status == 200);
+  return out;
+}
+
+TEST_CASE("api: the messages wire, whole and streamed") {
+  Fixture fixture(two_words);
+  const std::string body = R"({"max_tokens":9,"messages":[{"role":"user","content":"hi"}])";
+  const auto whole = fixture.client().post("/v1/messages?beta=true", body + "}").value();
+  CHECK(whole.status == 200);
+  CHECK(json(whole)["content"] == Json::parse(R"([{"type":"text","text":"Hello world"}])"));
+  CHECK(json(whole)["usage"]["input_tokens"] == 4);
+  CHECK(json(whole)["usage"]["cache_read_input_tokens"] == 3);
+  CHECK(json(whole)["id"] == std::string(net::find_header(whole.headers, "request-id")));
+  const auto events = read_events(fixture.client(), body + R"(,"stream":true})");
+  std::vector<std::string> names;
+  for (const NamedEvent& event : events) {
+    names.push_back(event.name);
+    CHECK(event.data["type"] == event.name);
+  }
+  CHECK(names == std::vector<std::string>{"message_start", "content_block_start",
+                                          "content_block_delta", "content_block_delta",
+                                          "content_block_stop", "message_delta", "message_stop"});
+  CHECK(events[0].data["message"]["usage"]["input_tokens"] == 7);
+  CHECK(events[5].data["usage"]["cache_read_input_tokens"] == 3);
+}
+
+TEST_CASE("api: tools of the messages wire, one at a time when the client wants so") {
+  Fixture fixture(two_calls);
+  for (const bool parallel : {true, false}) {
+    const std::string body =
+        R"({"max_tokens":9,"messages":[{"role":"user","content":"x"}],"tools":[{"name":"f"}])" +
+        std::string(
+            parallel ? "}" : R"(,"tool_choice":{"type":"auto","disable_parallel_tool_use":true}})");
+    const Json whole = json(fixture.client().post("/v1/messages", body).value());
+    CHECK(whole["stop_reason"] == "tool_use");
+    REQUIRE(whole["content"].size() == (parallel ? 2 : 1));
+    CHECK(dump(whole["content"][0]) ==
+          R"({"type":"tool_use","id":"call_0","name":"f","input":{"a":1}})");
+  }
+}
+
+TEST_CASE("api: failures of the messages wire have its shape") {
+  Fixture fixture([](const chat::Request&) {
+    return std::vector{delta("Half"), failed(ErrorCode::kPeerLost)};
+  });
+  const std::string body = R"({"messages":[{"role":"user","content":"hi"}])";
+  const auto whole = fixture.client().post("/v1/messages", body + "}").value();
+  CHECK(whole.status == 529);
+  CHECK(json(whole)["error"]["type"] == "overloaded_error");
+  CHECK_FALSE(net::find_header(whole.headers, "retry-after").empty());
+  const auto events = read_events(fixture.client(), body + R"(,"stream":true})");
+  CHECK(events.back().name == "error");
+  CHECK(events.back().data["error"]["message"] == "it broke");
+  fixture.service().refuse(
+      {ErrorCode::kTooLarge, "prompt is too long: 9 tokens > 7 maximum", "messages"});
+  const auto refused = fixture.client().post("/v1/messages", body + "}").value();
+  CHECK(refused.status == 400);
+  CHECK(refused.body == R"({"type":"error","error":{"type":"invalid_request_error",)"
+                        R"("message":"prompt is too long: 9 tokens > 7 maximum"}})");
+  CHECK(fixture.client().post("/v1/messages", "{").value().body.starts_with(R"({"type":"error")"));
+}
+
+TEST_CASE("api: tokens are counted without a generation") {
+  Fixture fixture;
+  const auto counted = fixture.client().post(
+      "/v1/messages/count_tokens?beta=true",
+      R"({"model":"org/tiny","messages":[{"role":"user","content":"hi"}],"tools":[{"name":"f"}]})");
+  CHECK(counted.value().body == R"({"input_tokens":7})");
+  CHECK(json(fixture.client().get("/v1/requests").value())["recent"].empty());
+  fixture.service().refuse({ErrorCode::kInvalid, "the template says no", "messages"});
+  const auto refused = fixture.client().post("/v1/messages/count_tokens",
+                                             R"({"messages":[{"role":"user","content":"hi"}]})");
+  CHECK(refused.value().status == 400);
+  CHECK(json(refused.value())["error"]["message"] == "the template says no");
+}
+
+TEST_CASE("api: the messages wire starts its message when the prompt's reuse is known") {
+  Options options;
+  options.keep_alive = milliseconds(20);
+  Fixture fixture({}, options);
+  auto answer = std::async(std::launch::async, [&] {
+    return read_events(fixture.client(),
+                       R"({"stream":true,"messages":[{"role":"user","content":"hi"}]})");
+  });
+  const std::string id = fixture.service().wait_for_submission();
+  std::this_thread::sleep_for(milliseconds(60));
+  fixture.service().emit(id, {.choice = 0, .body = chat::Progress{6, 7, 5}});
+  fixture.service().emit(id, delta("x"));
+  fixture.service().emit(id, end());
+  const auto events = answer.get();
+  CHECK(events.front().name == "ping");
+  const auto start = std::find_if(events.begin(), events.end(), [](const NamedEvent& event) {
+    return event.name == "message_start";
+  });
+  REQUIRE(start != events.end());
+  CHECK(start->data["message"]["usage"]["cache_read_input_tokens"] == 5);
+  CHECK(start->data["message"]["usage"]["input_tokens"] == 2);
+}
+
+TEST_CASE("api: models have the shape of the wire that asks") {
+  Fixture fixture;
+  const auto ask = [&](const std::string& path) {
+    net::RawSocket socket(fixture.port());
+    socket.send("GET " + path +
+                " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                "anthropic-version: 2023-06-01\r\n\r\n");
+    const std::string bytes = socket.read_all();
+    return bytes.substr(bytes.find("\r\n\r\n") + 4);
+  };
+  const std::string entry =
+      R"({"type":"model","id":"org/tiny","display_name":"org/tiny",)"
+      R"("created_at":"1970-01-01T00:00:07Z","max_input_tokens":4096,"max_tokens":2048})";
+  CHECK(ask("/v1/models?limit=1000") ==
+        "{\"data\":[" + entry +
+            R"(],"has_more":false,"first_id":"org/tiny","last_id":"org/tiny"})");
+  CHECK(ask("/v1/models/org/tiny") == entry);
+  CHECK(
+      ask("/v1/models/other").starts_with(R"({"type":"error","error":{"type":"not_found_error")"));
+}
+
+TEST_CASE("api: somebody is there for clients that look first") {
+  Fixture fixture;
+  net::RawSocket socket(fixture.port());
+  socket.send("HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  CHECK(socket.read_until("\r\n\r\n").starts_with("HTTP/1.1 200"));
+}
+
 TEST_CASE("api: choices are told apart by index, and usage counts the prompt once") {
   Fixture fixture(two_words);
   const Json whole = json(

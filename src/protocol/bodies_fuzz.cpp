@@ -3,6 +3,8 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "protocol/anthropic/errors.h"
+#include "protocol/anthropic/messages_request.h"
 #include "protocol/errors.h"
 #include "protocol/openai/chat_request.h"
 #include "protocol/openai/completion_request.h"
@@ -12,12 +14,12 @@ using namespace tandem::protocol;  // NOLINT: one file
 
 namespace {
 
-void check(const Result<WireRequest>& wire) {
+void check(const Result<WireRequest>& wire, net::Response (*refuse)(const Error&)) {
   if (wire) {
     TANDEM_CHECK(wire->request.choices >= 1, "no choice");
     return;
   }
-  const net::Response response = error_response(wire.error());
+  const net::Response response = refuse(wire.error());
   TANDEM_CHECK(response.status == 400 || response.status == 404, "status {}", response.status);
   TANDEM_CHECK(parse_json(response.body).has_value(), "the error is not JSON");
   TANDEM_CHECK(response.body.size() < 4096, "the error echoes {} bytes", response.body.size());
@@ -29,7 +31,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view body(reinterpret_cast<const char*>(data), size);
   const chat::ModelInfo model{.id = "m", .max_context = 100, .vocab = 50, .created = 0};
   const Options options;
-  check(openai::parse_chat(body, {.model = model, .options = options}));
-  check(openai::parse_completion(body, {.model = model, .options = options}));
+  const ParseContext context{.model = model, .options = options};
+  check(openai::parse_chat(body, context), error_response);
+  check(openai::parse_completion(body, context), error_response);
+  check(anthropic::parse_messages(body, context), anthropic::error_response);
   return 0;
 }

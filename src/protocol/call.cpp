@@ -80,15 +80,16 @@ void Call::start(Api& api, const net::Request& request, const ReplyPtr& reply, P
     return refuse(*call->encoder_, tokens.error());
   }
   api.table().accept(parts.id, *tokens);
-  call->accepted();
+  call->accepted(*tokens);
 }
 
 /// Opens the stream and handles what came before.
-void Call::accepted() {
+void Call::accepted(uint32_t prompt_tokens) {
   const std::weak_ptr<Call> weak = weak_from_this();
   const ReplyPtr reply = reply_;
   {
     const std::lock_guard lock(mutex_);
+    encoder_->accepted(prompt_tokens);
     const auto period = api_.options().keep_alive;
     if (stream_) {
       reply_->start(200, with_id(net::sse_headers()));

@@ -34,7 +34,7 @@ class Call : public std::enable_shared_from_this<Call> {
   Call& operator=(const Call&) = delete;
 
  private:
-  void accepted();
+  void accepted(uint32_t prompt_tokens);
   void receive(chat::Event event);
   void handle(const chat::Event& event);
   std::string encoded(const chat::Event& event);

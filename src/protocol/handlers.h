@@ -11,10 +11,13 @@ namespace tandem::protocol {
 
 using ReplyPtr = std::shared_ptr<net::Reply>;
 
+void greet(Api& api, const net::Request& request, const ReplyPtr& reply);
 void health(Api& api, const net::Request& request, const ReplyPtr& reply);
 void live(Api& api, const net::Request& request, const ReplyPtr& reply);
 void ready(Api& api, const net::Request& request, const ReplyPtr& reply);
 void show_metrics(Api& api, const net::Request& request, const ReplyPtr& reply);
+void list_models(Api& api, const net::Request& request, const ReplyPtr& reply);
+void show_model(Api& api, const net::Request& request, const ReplyPtr& reply);
 void list_requests(Api& api, const net::Request& request, const ReplyPtr& reply);
 void stop_request(Api& api, const net::Request& request, const ReplyPtr& reply);
 
@@ -22,8 +25,13 @@ namespace openai {
 
 void chat_completions(Api& api, const net::Request& request, const ReplyPtr& reply);
 void completions(Api& api, const net::Request& request, const ReplyPtr& reply);
-void list_models(Api& api, const net::Request& request, const ReplyPtr& reply);
-void show_model(Api& api, const net::Request& request, const ReplyPtr& reply);
 
 }  // namespace openai
+
+namespace anthropic {
+
+void messages(Api& api, const net::Request& request, const ReplyPtr& reply);
+void count_tokens(Api& api, const net::Request& request, const ReplyPtr& reply);
+
+}  // namespace anthropic
 }  // namespace tandem::protocol

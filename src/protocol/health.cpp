@@ -1,8 +1,13 @@
-// GET /health, /health/live and /health/ready, and GET /metrics.
+// GET /, /health, /health/live and /health/ready, and GET /metrics.
 #include "protocol/errors.h"
 #include "protocol/handlers.h"
 
 namespace tandem::protocol {
+
+/// Clients look whether somebody is there.
+void greet(Api&, const net::Request&, const ReplyPtr& reply) {
+  reply->send(net::json_response(200, R"({"service":"tandem"})"));
+}
 
 void live(Api&, const net::Request&, const ReplyPtr& reply) {
   reply->send(net::json_response(200, R"({"status":"live"})"));

@@ -14,6 +14,7 @@ struct Options {
   std::vector<std::string> aliases;  // further names of the served model
   std::string owner = "tandem";      // owned_by of model entries
   std::string fingerprint;           // system_fingerprint
+  std::string signing_key;           // of thinking blocks
   gen::Sampling sampling;            // for fields that a request leaves out
   bool strict_fields = false;        // refuse unknown fields instead of ignoring them
   bool separate_clients = false;     // several API keys: no prefix reuse and no stop across them

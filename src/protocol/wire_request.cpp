@@ -87,34 +87,6 @@ void read_sampling(Fields& fields, const ParseContext& context, gen::Sampling& o
   read_logit_bias(fields, context, out);
 }
 
-void read_stop(Fields& fields, const ParseContext& context, std::vector<std::string>& out) {
-  const Json* value = fields.any("stop");
-  if (!value) return;
-  if (value->is_string()) {
-    if (value->get_ref<const std::string&>().empty()) return;
-    out = {value->get<std::string>()};
-  } else if (value->is_array()) {
-    if (value->size() > context.options.max_stop_strings) {
-      return fields.refuse("stop", fmt::format("must have at most {} strings, not {}",
-                                               context.options.max_stop_strings, value->size()));
-    }
-    for (const Json& entry : *value) {
-      if (!entry.is_string() || entry.get_ref<const std::string&>().empty()) {
-        return fields.refuse("stop", "must hold strings that are not empty, not " + excerpt(entry));
-      }
-      out.push_back(entry.get<std::string>());
-    }
-  } else {
-    return fields.refuse_value("stop", "must be a string or an array of strings");
-  }
-  for (const std::string& text : out) {
-    if (text.size() > kMaxStopBytes) {
-      return fields.refuse("stop", fmt::format("must have strings of at most {} bytes, not {}",
-                                               kMaxStopBytes, text.size()));
-    }
-  }
-}
-
 void read_seed(Fields& fields, std::optional<uint64_t>& out) {
   const Json* value = fields.any("seed");
   if (!value) return;
@@ -151,6 +123,20 @@ void read_scheduling(Fields& fields, chat::Request& out) {
   }
 }
 
+/// {"type": enabled, disabled or adaptive, …}
+void read_thinking(Fields& fields, Json& template_arguments) {
+  const Json* thinking = fields.object("thinking");
+  if (!thinking) return;
+  Fields inner(*thinking, "thinking.");
+  const auto type = inner.string("type", 32);
+  if (inner.error()) return fields.keep(*inner.error());
+  if (type == "enabled" || type == "disabled") {
+    template_arguments["enable_thinking"] = type == "enabled";
+  } else if (type != "adaptive") {
+    fields.refuse("thinking.type", R"(must be "enabled", "disabled" or "adaptive")");
+  }
+}
+
 }  // namespace
 
 bool is_served(const std::string& name, const ParseContext& context) {
@@ -177,46 +163,64 @@ Result<Json> parse_body(std::string_view body) {
   return json;
 }
 
-void read_shared(Fields& fields, const ParseContext& context, WireRequest& out) {
+void read_generation(Fields& fields, const ParseContext& context, WireRequest& out) {
   read_model(fields, context, out);
   out.stream = fields.boolean("stream").value_or(false);
-  if (const Json* options = fields.object("stream_options")) {
-    Fields inner(*options, "stream_options.");
-    out.include_usage = inner.boolean("include_usage").value_or(false) && out.stream;
-    if (inner.error()) fields.keep(*inner.error());
-  }
-  chat::Request& request = out.request;
-  read_sampling(fields, context, request.sampling);
-  request.choices =
-      static_cast<uint32_t>(fields.integer("n", 1, context.options.max_choices).value_or(1));
-  read_seed(fields, request.seed);
-  read_limits(fields, request);
-  read_stop(fields, context, request.stop);
-  read_scheduling(fields, request);
-  if (const Json* format = fields.object("response_format")) {
-    const auto type = format->find("type");
-    if (type == format->end() || *type != "text") {
-      fields.unsupported("response_format", "other than text");
-    }
-  }
+  read_sampling(fields, context, out.request.sampling);
+  read_seed(fields, out.request.seed);
+  read_limits(fields, out.request);
+  read_scheduling(fields, out.request);
   for (const char* name : {"adapters", "adapter", "draft_model", "guided_json", "guided_regex",
                            "guided_grammar", "guided_choice", "grammar", "json_schema"}) {
     fields.unsupported(name);
   }
-  fields.accept({"user", "metadata", "store", "service_tier", "prompt_cache_key",
-                 "safety_identifier", "num_draft_tokens"});
 }
 
-void read_thinking(Fields& fields, Json& template_arguments) {
-  const Json* thinking = fields.object("thinking");
-  if (!thinking) return;
-  Fields inner(*thinking, "thinking.");
-  const auto type = inner.string("type", 32);
-  if (inner.error()) return fields.keep(*inner.error());
-  if (type == "enabled" || type == "disabled") {
-    template_arguments["enable_thinking"] = type == "enabled";
-  } else if (type != "adaptive") {
-    fields.refuse("thinking.type", R"(must be "enabled", "disabled" or "adaptive")");
+void read_stop(Fields& fields,
+               const char* name,
+               const ParseContext& context,
+               std::vector<std::string>& out) {
+  const Json* value = fields.any(name);
+  if (!value) return;
+  if (value->is_string()) {
+    if (value->get_ref<const std::string&>().empty()) return;
+    out = {value->get<std::string>()};
+  } else if (value->is_array()) {
+    if (value->size() > context.options.max_stop_strings) {
+      return fields.refuse(name, fmt::format("must have at most {} strings, not {}",
+                                             context.options.max_stop_strings, value->size()));
+    }
+    for (const Json& entry : *value) {
+      if (!entry.is_string() || entry.get_ref<const std::string&>().empty()) {
+        return fields.refuse(name, "must hold strings that are not empty, not " + excerpt(entry));
+      }
+      out.push_back(entry.get<std::string>());
+    }
+  } else {
+    return fields.refuse_value(name, "must be a string or an array of strings");
+  }
+  for (const std::string& text : out) {
+    if (text.size() > kMaxStopBytes) {
+      return fields.refuse(name, fmt::format("must have strings of at most {} bytes, not {}",
+                                             kMaxStopBytes, text.size()));
+    }
+  }
+}
+
+void read_template_arguments(Fields& fields, Json& out) {
+  if (const auto effort = fields.string("reasoning_effort", 32)) {
+    out["reasoning_effort"] = *effort;
+    if (*effort == "none") out["enable_thinking"] = false;
+  }
+  read_thinking(fields, out);
+  if (const auto thinking = fields.boolean("enable_thinking")) out["enable_thinking"] = *thinking;
+  if (const Json* arguments = fields.object("chat_template_kwargs")) {
+    for (const auto& [name, value] : arguments->items()) {
+      if (name == "messages" || name == "tools" || name == "add_generation_prompt") {
+        fields.refuse("chat_template_kwargs", fmt::format("must not set {}", literal(name)));
+      }
+      out[name] = value;
+    }
   }
 }
 

@@ -38,13 +38,20 @@ Error unknown_model(const std::string& name);
 /// Parses a body that must be a JSON object.
 Result<Json> parse_body(std::string_view body);
 
-/// Reads model, stream, sampling, limits, stop and scheduling fields, which chat and text share.
-/// Errors are kept in `fields`.
-void read_shared(Fields& fields, const ParseContext& context, WireRequest& out);
+// Readers of fields that several wires have. Errors are kept in `fields`.
 
-/// Reads {"thinking": {"type": enabled, disabled or adaptive, …}} into enable_thinking. Adaptive
-/// leaves it to the model.
-void read_thinking(Fields& fields, Json& template_arguments);
+/// Model, stream, sampling, limits and scheduling.
+void read_generation(Fields& fields, const ParseContext& context, WireRequest& out);
+
+/// A string or an array of them.
+void read_stop(Fields& fields,
+               const char* name,
+               const ParseContext& context,
+               std::vector<std::string>& out);
+
+/// reasoning_effort, thinking, enable_thinking and chat_template_kwargs, of which the later win.
+/// {"thinking": {"type": "adaptive"}} leaves it to the model.
+void read_template_arguments(Fields& fields, Json& out);
 
 /// The error kept by `fields`, or the unknown ones: refused or counted.
 Status finish_fields(const Fields& fields, const ParseContext& context, WireRequest& out);

@@ -1,5 +1,7 @@
 """The server under test: TANDEM_URL names a running one, TANDEM_COMMAND starts another program that prints its URL,
-TANDEM_BIN (default build/release/bin/tandem) is started as `serve --port 0`, with TANDEM_MODEL when that is set."""
+TANDEM_BIN (default build/release/bin/tandem) is started as `serve --port 0`, with TANDEM_MODEL when that is set.
+TANDEM_DEMO (default build/release/bin/protocol_demo) is a scripted model behind the real wires, for what no small model
+does on demand."""
 
 import os
 import pathlib
@@ -10,6 +12,7 @@ import signal
 import subprocess
 import threading
 
+import anthropic
 import openai
 import pytest
 
@@ -44,18 +47,38 @@ def find_url(process):
             return found.group(0)
 
 
-@pytest.fixture(scope="session")
-def url():
-    if "TANDEM_URL" in os.environ:
-        yield os.environ["TANDEM_URL"].rstrip("/")
-        return
-    process = subprocess.Popen(command(), stdout=subprocess.PIPE, text=True)
+def running(words):
+    """The URL of a server that is started with these words, and ended afterwards."""
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     try:
         yield find_url(process)
     finally:
         process.send_signal(signal.SIGTERM)
         code = process.wait(timeout=STOP_LIMIT_S)
     assert code == 0, f"the server ended with {code} after SIGTERM"
+
+
+@pytest.fixture(scope="session")
+def url():
+    if "TANDEM_URL" in os.environ:
+        yield os.environ["TANDEM_URL"].rstrip("/")
+    else:
+        yield from running(command())
+
+
+@pytest.fixture(scope="session")
+def demo_url():
+    demo = os.environ.get("TANDEM_DEMO", str(ROOT / "build/release/bin/protocol_demo"))
+    if not pathlib.Path(demo).exists():
+        pytest.skip(f"{demo} is not built")
+    yield from running([demo])
+
+
+@pytest.fixture(scope="session")
+def claude(url):
+    """The official SDK of the Anthropic wire."""
+    with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0, timeout=300) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 // Serves a scripted model over the real wires, to try clients without one: words that depend on the
-// last message, the seed and the choice. Prints its URL and serves until SIGTERM or SIGINT.
+// last message, the seed and the choice. With tools it thinks and calls them; shown a result it
+// says what it was. Prints its URL and serves until SIGTERM or SIGINT.
 #include <signal.h>
 
 #include <algorithm>
@@ -60,6 +61,15 @@ size_t stop_at(const chat::Request& request, const std::string& text) {
   return at;
 }
 
+/// The stop string that begins there.
+std::string stop_text(const chat::Request& request, const std::string& text) {
+  const size_t at = stop_at(request, text);
+  for (const std::string& stop : request.stop) {
+    if (text.compare(at, stop.size(), stop) == 0) return stop;
+  }
+  return {};
+}
+
 void add_choice(const chat::Request& request, uint32_t choice, std::vector<chat::Event>& out) {
   const std::vector<std::string> all = words(request, choice);
   std::string text;
@@ -79,13 +89,54 @@ void add_choice(const chat::Request& request, uint32_t choice, std::vector<chat:
   out.push_back(
       {.choice = choice,
        .body = chat::End{.reason = cut ? chat::FinishReason::kLength : chat::FinishReason::kStop,
-                         .stop_text = {},
+                         .stop_text = stop == std::string::npos ? "" : stop_text(request, text),
                          .usage = {.prompt_tokens = chat::FakeService::prompt_tokens(request),
                                    .cached_tokens = chat::FakeService::prompt_tokens(request) - 1,
                                    .completion_tokens = count}}});
 }
 
+chat::Event said(chat::Channel channel, std::string text) {
+  return {.choice = 0,
+          .body = chat::Delta{.channel = channel, .text = std::move(text), .logprobs = {}}};
+}
+
+/// Calls every tool with arguments in small pieces, or tells the result of one.
+std::vector<chat::Event> agent_turn(const chat::Request& request, const chat::Conversation& talk) {
+  const chat::Json& last = talk.messages.back();
+  std::vector<chat::Event> out;
+  out.push_back({.choice = 0, .body = chat::Progress{3, 7, 2}});
+  out.push_back(said(chat::Channel::kThinking, "What "));
+  out.push_back(said(chat::Channel::kThinking, "now?"));
+  chat::End end{.reason = chat::FinishReason::kStop,
+                .stop_text = {},
+                .usage = {.prompt_tokens = chat::FakeService::prompt_tokens(request),
+                          .cached_tokens = 2,
+                          .completion_tokens = 9,
+                          .reasoning_tokens = 2}};
+  if (last["role"] == "tool") {
+    out.push_back(said(chat::Channel::kText, last["name"].get<std::string>() + " said: "));
+    out.push_back(said(chat::Channel::kText, last["content"].get<std::string>()));
+  } else {
+    out.push_back(said(chat::Channel::kText, "\n\nLet me see."));
+    for (uint32_t call = 0; call < talk.tools.size(); ++call) {
+      out.push_back({.choice = 0,
+                     .body = chat::CallStarted{.call = call,
+                                               .id = "call_" + std::to_string(call),
+                                               .name = talk.tools[call]["function"]["name"]}});
+      for (const char* piece : {"{\"path\": \"caf", "\xC3\xA9 \\\"a\\\"", "\", \"n\": 1}"}) {
+        out.push_back({.choice = 0, .body = chat::CallArguments{.call = call, .json = piece}});
+      }
+      out.push_back({.choice = 0, .body = chat::CallEnded{.call = call}});
+    }
+    end.reason = chat::FinishReason::kToolCalls;
+  }
+  out.push_back({.choice = 0, .body = end});
+  return out;
+}
+
 std::vector<chat::Event> script(const chat::Request& request) {
+  const auto* talk = std::get_if<chat::Conversation>(&request.input);
+  if (talk && !talk->tools.is_null()) return agent_turn(request, *talk);
   std::vector<chat::Event> out;
   out.push_back({.choice = 0, .body = chat::Progress{3, 7}});
   for (uint32_t choice = 0; choice < request.choices; ++choice) add_choice(request, choice, out);

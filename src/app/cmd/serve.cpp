@@ -1,6 +1,7 @@
-// tandem serve: a model behind the OpenAI wire.
+// tandem serve: a model behind the OpenAI and Anthropic wires.
 #include <csignal>
 #include <cstdio>
+#include <random>
 
 #include "app/command.h"
 #include "app/front.h"
@@ -28,10 +29,19 @@ struct Options {
   uint32_t drain_seconds = 30;
 };
 
+/// A key for this run of the server.
+std::string random_bytes() {
+  std::random_device random;
+  std::string bytes;
+  while (bytes.size() < 32) bytes.push_back(static_cast<char>(random()));
+  return bytes;
+}
+
 protocol::Options protocol_options(const Options& options, size_t keys) {
   protocol::Options result;
   result.aliases = options.aliases;
   result.fingerprint = fmt::format("tandem-{}-mlx-{}-{}", kVersion, kMlxVersion, platform());
+  result.signing_key = random_bytes();
   result.strict_fields = options.strict;
   result.separate_clients = keys > 1;
   result.keep_alive = std::chrono::seconds(options.keep_alive_seconds);
@@ -122,7 +132,7 @@ void declare_options(CLI::App& app, Options& options) {
 
 Command serve() {
   return {.name = "serve",
-          .summary = "Serve a model over the OpenAI wire",
+          .summary = "Serve a model over the OpenAI and Anthropic wires",
           .declare = with_options(declare_options, run)};
 }
 

@@ -4,6 +4,7 @@
 
 #include "protocol/openai/messages.h"
 #include "protocol/openai/role_mapping.h"
+#include "protocol/openai/shared_fields.h"
 
 namespace tandem::protocol::openai {
 namespace {
@@ -26,23 +27,6 @@ bool read_tool_choice(Fields& fields) {
     fields.refuse_value("tool_choice", R"(must be "auto" or "none")");
   }
   return true;
-}
-
-void read_template_arguments(Fields& fields, Json& out) {
-  if (const auto effort = fields.string("reasoning_effort", 32)) {
-    out["reasoning_effort"] = *effort;
-    if (*effort == "none") out["enable_thinking"] = false;
-  }
-  read_thinking(fields, out);
-  if (const auto thinking = fields.boolean("enable_thinking")) out["enable_thinking"] = *thinking;
-  if (const Json* arguments = fields.object("chat_template_kwargs")) {
-    for (const auto& [name, value] : arguments->items()) {
-      if (name == "messages" || name == "tools" || name == "add_generation_prompt") {
-        fields.refuse("chat_template_kwargs", fmt::format("must not set {}", literal(name)));
-      }
-      out[name] = value;
-    }
-  }
 }
 
 bool read_continuation(Fields& fields, const Json& messages) {

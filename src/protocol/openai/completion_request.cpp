@@ -4,6 +4,8 @@
 
 #include <optional>
 
+#include "protocol/openai/shared_fields.h"
+
 namespace tandem::protocol::openai {
 namespace {
 

@@ -16,14 +16,6 @@ Json encode_head(const AnswerHead& head, const char* object) {
   return out;
 }
 
-Json encode_warnings(const std::vector<chat::Warning>& warnings) {
-  Json out = Json::array();
-  for (const chat::Warning& warning : warnings) {
-    out.push_back(Json{{"code", warning.code}, {"message", warning.message}});
-  }
-  return out;
-}
-
 Json encode_usage(const chat::Usage& usage) {
   Json out;
   out["prompt_tokens"] = usage.prompt_tokens;

@@ -11,9 +11,6 @@ namespace tandem::protocol::openai {
 /// An object of the answer as it begins.
 Json encode_head(const AnswerHead& head, const char* object);
 
-/// [{code, message}]
-Json encode_warnings(const std::vector<chat::Warning>& warnings);
-
 /// {prompt_tokens, completion_tokens, total_tokens, details…}
 Json encode_usage(const chat::Usage& usage);
 

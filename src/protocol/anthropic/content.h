@@ -1,0 +1,20 @@
+// Messages of the Anthropic wire, in the form that chat templates read.
+#pragma once
+
+#include <vector>
+
+#include "chat/service.h"
+#include "protocol/fields.h"
+#include "protocol/json.h"
+
+namespace tandem::protocol::anthropic {
+
+/// The system text, when there is any, and all messages. Blocks become what templates know: results
+/// of tools messages of their own before the text beside them, thinking reasoning_content, uses of
+/// tools tool_calls. cache_control and signatures are not looked at: thinking is kept whoever wrote
+/// it. Redacted thinking cannot be read by anybody and is dropped.
+///
+/// Errors are kept in `fields`, with the place. What is left out goes to `warnings`.
+Json read_messages(Fields& fields, std::vector<chat::Warning>& warnings);
+
+}  // namespace tandem::protocol::anthropic

@@ -1,0 +1,55 @@
+#include "protocol/anthropic/errors.h"
+
+#include "protocol/errors.h"
+
+namespace tandem::protocol::anthropic {
+namespace {
+
+constexpr int kOverloaded = 529;
+
+const char* type_of(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 504:
+      return "timeout_error";
+    case kOverloaded:
+      return "overloaded_error";
+    default:
+      return status >= 500 ? "api_error" : "invalid_request_error";
+  }
+}
+
+}  // namespace
+
+int status_of(const Error& error) {
+  const int status = protocol::status_of(error);
+  return status == 503 ? kOverloaded : status;
+}
+
+Json error_body(const Error& error) {
+  Json inner;
+  inner["type"] = type_of(status_of(error));
+  inner["message"] = error.message;
+  Json out;
+  out["type"] = "error";
+  out["error"] = std::move(inner);
+  return out;
+}
+
+net::Response error_response(const Error& error) {
+  net::Response response = protocol::error_response(error);
+  response.status = status_of(error);
+  response.body = dump(error_body(error));
+  return response;
+}
+
+}  // namespace tandem::protocol::anthropic

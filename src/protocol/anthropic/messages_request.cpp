@@ -1,0 +1,66 @@
+#include "protocol/anthropic/messages_request.h"
+
+#include "protocol/anthropic/content.h"
+#include "protocol/anthropic/tools.h"
+#include "protocol/message_rules.h"
+
+namespace tandem::protocol::anthropic {
+namespace {
+
+/// {effort, format}
+void read_output_config(Fields& fields, Json& template_arguments, WireRequest& out) {
+  const Json* config = fields.object("output_config");
+  if (!config) return;
+  Fields inner(*config, "output_config.");
+  if (const auto effort = inner.string("effort", 32)) {
+    // Templates know three levels at most.
+    const bool above = *effort == "xhigh" || *effort == "max";
+    if (!template_arguments.contains("reasoning_effort")) {
+      template_arguments["reasoning_effort"] = above ? "high" : *effort;
+    }
+  }
+  if (inner.object("format")) {
+    // Claude Code asks for titles so, and takes prose.
+    warn(out.warnings,
+         {.code = "format_not_enforced", .message = "output_config.format is not enforced yet"});
+  }
+  if (inner.error()) fields.keep(*inner.error());
+}
+
+bool ends_with_answer(const Json& messages) {
+  if (messages.empty()) return false;
+  const Json& last = messages.back();
+  return last["role"] == "assistant" && !last.contains("tool_calls") && last["content"] != "";
+}
+
+void read_the_rest(Fields& fields) {
+  if (const Json* servers = fields.array("mcp_servers"); servers && !servers->empty()) {
+    fields.unsupported("mcp_servers");
+  }
+  fields.unsupported("container");
+  fields.accept({"metadata", "context_management", "cache_control", "service_tier", "betas",
+                 "anthropic_version", "inference_geo", "speed"});
+}
+
+}  // namespace
+
+Result<WireRequest> parse_messages(std::string_view body, const ParseContext& context) {
+  const auto json = parse_body(body);
+  if (!json) return json.error();
+  Fields fields(*json);
+  WireRequest out;
+  read_generation(fields, context, out);
+  read_stop(fields, "stop_sequences", context, out.request.stop);
+  chat::Conversation conversation;
+  conversation.messages = read_messages(fields, out.warnings);
+  read_tools(fields, conversation, out.warnings);
+  read_template_arguments(fields, conversation.template_arguments);
+  read_output_config(fields, conversation.template_arguments, out);
+  conversation.continues_last_message = ends_with_answer(conversation.messages);
+  read_the_rest(fields);
+  if (const Status ok = finish_fields(fields, context, out); !ok) return ok.error();
+  out.request.input = std::move(conversation);
+  return out;
+}
+
+}  // namespace tandem::protocol::anthropic
