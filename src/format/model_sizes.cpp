@@ -161,7 +161,9 @@ Result<ModelSizes> read_sizes(const nlohmann::json& config) {
   }
   read(sizes.expert_mlp, "moe_intermediate_size", 0);
   read(sizes.vocab, "vocab_size");
-  read(sizes.max_positions, "max_position_embeddings", kUsualPositions);
+  const bool has_usual_name = find(config, "max_position_embeddings") != nullptr;
+  read(sizes.max_positions, has_usual_name ? "max_position_embeddings" : "model_max_length",
+       kUsualPositions);
   if (!outcome) return outcome.error();
   return sizes;
 }

@@ -19,7 +19,7 @@ struct ModelSizes {
   uint32_t mlp = 0;                       // unless given: expert_mlp
   uint32_t expert_mlp = 0;                // of each expert; unless given: 0
   uint32_t vocab = 0;                     // rows of logits; a tokenizer may know fewer ids
-  uint32_t max_positions = 0;             // unless given: 32768
+  uint32_t max_positions = 0;             // unless given, by one of two names: 32768
   HeadSizes window = {};                  // of layers that see a window, where theirs are others
   std::vector<uint32_t> kv_sources = {};  // see read_kv_sources()
 

@@ -9,7 +9,7 @@ namespace {
 
 /// Whether a module's inputs are cut: those whose outputs the ranks add up.
 bool is_cut(std::string_view module) {
-  constexpr std::string_view kNames[] = {"o_proj", "out_proj", "down_proj", "w2", "fc2"};
+  constexpr std::string_view kNames[] = {"o_proj", "out_proj", "down_proj", "w2", "fc2", "dense"};
   const std::string_view name = module.substr(module.rfind('.') + 1);
   return module.starts_with("model.layers.") && std::ranges::find(kNames, name) != std::end(kNames);
 }

@@ -48,7 +48,7 @@ void score_sigmoid(const float* logits, std::vector<float>& scores) {
   for (size_t e = 0; e < scores.size(); ++e) scores[e] = 1 / (1 + std::exp(-logits[e]));
 }
 
-/// Sets the values of experts in all but the best groups to 0.
+/// Sets the values of experts in all but the best groups to 0, or below any score.
 void drop_groups(const ExpertRouting& routing, Scratch& scratch) {
   const size_t size = scratch.values.size() / routing.groups;
   scratch.groups.clear();
@@ -66,10 +66,11 @@ void drop_groups(const ExpertRouting& routing, Scratch& scratch) {
                                 g);
   }
   std::sort(scratch.groups.begin(), scratch.groups.end());
+  const float out = routing.leaves_groups_out ? -std::numeric_limits<float>::infinity() : 0.0F;
   for (size_t i = 0; i < routing.groups - routing.top_groups; ++i) {
     const auto first =
         scratch.values.begin() + static_cast<std::ptrdiff_t>(scratch.groups[i].second * size);
-    std::fill_n(first, size, 0.0F);
+    std::fill_n(first, size, out);
   }
 }
 

@@ -24,6 +24,7 @@ struct ExpertRouting {
   uint32_t groups = 1;
   uint32_t top_groups = 1;
   bool weighs_groups_by_best = false;
+  bool leaves_groups_out = false;  // such experts count as less than any score instead
 };
 
 struct ExpertChoiceArgs {

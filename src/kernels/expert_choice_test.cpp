@@ -104,7 +104,7 @@ TEST_CASE("expert choice: experts of groups that lose count as of score 0") {
   // Groups {0, 1}, {2, 3}, {4, 5}: the second has the best expert, the last the best two together.
   const std::vector<float> logits = {-3, -3, 3, -4, 2, 2};
   const auto choose_of = [&](const std::vector<float>& bias, uint32_t top_groups,
-                             bool by_best = false) {
+                             bool by_best = false, bool leaves_out = false) {
     std::vector<uint32_t> ids(3);
     std::vector<float> weights(3);
     choose_experts(pool, {.logits = logits.data(),
@@ -114,7 +114,8 @@ TEST_CASE("expert choice: experts of groups that lose count as of score 0") {
                           .routing = {.score = ExpertScore::kSigmoid,
                                       .groups = 3,
                                       .top_groups = top_groups,
-                                      .weighs_groups_by_best = by_best},
+                                      .weighs_groups_by_best = by_best,
+                                      .leaves_groups_out = leaves_out},
                           .bias = bias.empty() ? nullptr : bias.data(),
                           .ids = ids.data(),
                           .weights = weights.data()});
@@ -125,6 +126,7 @@ TEST_CASE("expert choice: experts of groups that lose count as of score 0") {
   CHECK(of_one[0] == 5);
   CHECK(of_one[1] == 4);
   CHECK(choose_of({}, 1, true)[0] == 2);
-  // Where even the best group's are below 0, those that lost go first.
+  // Where even the best group's are below 0, those that lost go first, or are left out.
   CHECK(choose_of({-5, -5, -5, -5, -2, -2}, 1) == std::vector<uint32_t>{3, 2, 1});
+  CHECK(choose_of({-5, -5, -5, -5, -2, -2}, 1, false, true) == std::vector<uint32_t>{5, 4, 3});
 }

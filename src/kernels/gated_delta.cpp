@@ -24,9 +24,9 @@ void put_gates(const GatedDeltaArgs& args, size_t token, const DeltaToken& to) {
 }
 
 void put_steps(const GatedDeltaArgs& args, size_t token, const DeltaToken& to) {
-  const float* a = args.a + token * args.a_stride;
   for (size_t h = 0; h < args.value_heads; ++h) {
-    to.beta[h] = std::clamp(softplus(a[h] + args.dt_bias[h]), args.least_dt, args.most_dt);
+    const float a = args.a == nullptr ? 0 : args.a[token * args.a_stride + h];
+    to.beta[h] = std::clamp(softplus(a + args.dt_bias[h]), args.least_dt, args.most_dt);
     to.g[h] = std::exp(-std::exp(args.a_log[h]) * to.beta[h]);
   }
 }

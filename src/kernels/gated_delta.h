@@ -35,7 +35,7 @@ struct GatedDeltaArgs {
   const float* q = nullptr;  // [tokens, key_heads, key_dim]
   const float* k = nullptr;  // as q
   const float* v = nullptr;  // [tokens, value_heads, value_dim]
-  const float* a = nullptr;  // [tokens, value_heads], or [tokens, value_heads, key_dim]
+  const float* a = nullptr;  // [tokens, value_heads(, key_dim)]; of kSsd null: zeros
   const float* b = nullptr;  // [tokens, value_heads]; not of kSsd
   size_t q_stride = 0;       // floats from token to token; 0 means no gaps
   size_t k_stride = 0;

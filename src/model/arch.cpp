@@ -78,9 +78,10 @@ size_t distance(std::string_view name, std::string_view family) {
 }
 
 /// A table of another number of rows has rows that no token names, or lacks some.
-Status check_vocab(const format::Checkpoint& checkpoint, const Config& config) {
-  for (const char* name : {"model.embed_tokens.weight", "lm_head.weight"}) {
-    const bool is_unused = config.has_tied_head && name == std::string_view("lm_head.weight");
+Status check_vocab(const format::Checkpoint& checkpoint, const Arch& arch, const Config& config) {
+  for (const std::string& name :
+       {fmt::format("model.{}.weight", arch.embedding), std::string("lm_head.weight")}) {
+    const bool is_unused = config.has_tied_head && name == "lm_head.weight";
     if (is_unused || !checkpoint.has(name)) continue;  // a missing one is named where it is loaded
     const auto tensor = checkpoint.describe(name);
     if (!tensor) return tensor.error();
@@ -143,7 +144,7 @@ Result<Description> describe(const format::Checkpoint& checkpoint) {
   const auto says = [&](const char* key) { return json.contains(key) && !json[key].is_null(); };
   if (!says("tie_word_embeddings") && !says("tie_embedding"))
     config->has_tied_head = !checkpoint.has("lm_head.weight");
-  if (Status vocab = check_vocab(checkpoint, *config); !vocab) return vocab.error();
+  if (Status vocab = check_vocab(checkpoint, *arch, *config); !vocab) return vocab.error();
   if (arch->settle != nullptr) arch->settle(checkpoint, *config);
   return Description{*arch, *std::move(config)};
 }

@@ -34,7 +34,8 @@ struct Arch {
   /// Floats of a recurrent layer's state on a rank with this part, 0 where it has no share; null
   /// for families without such layers.
   uint32_t (*state_floats)(const Config& config, const topology::Part& part) = nullptr;
-  std::string_view final_norm = "norm";  // below "model", before the head
+  std::string_view final_norm = "norm";         // below "model", before the head
+  std::string_view embedding = "embed_tokens";  // below "model"
   /// Puts into a config what only the tensors say; null where there is nothing.
   void (*settle)(const format::Checkpoint& checkpoint, Config& config) = nullptr;
 };

@@ -260,6 +260,16 @@ std::vector<bool> decode_state_layers(const Json& json, const char* with_state, 
   return out;
 }
 
+void check_state(const tensor::DeltaShape& s, const char* heads, const char* dim) {
+  constexpr uint64_t kWidest = uint64_t{1} << 24;
+  const uint64_t keys = uint64_t{s.key_heads} * s.key_dim;
+  const uint64_t values = uint64_t{s.value_heads} * s.value_dim;
+  if (std::max(keys, values) <= kWidest && values * s.key_dim <= UINT32_MAX / 2) return;
+  refuse(ErrorCode::kCorrupt,
+         fmt::format("heads of linear attention are too many or too wide: {} is {}, {} {}", heads,
+                     s.value_heads, dim, s.value_dim));
+}
+
 uint32_t decode_taps(const Json& json, const char* key) {
   const uint32_t taps = count(json, key);
   if (taps < 2 || taps > kMostTaps)

@@ -55,6 +55,7 @@ struct Config {
   uint32_t conv_taps = 0;         // of layers that convolve in place of attention
   tensor::DeltaShape delta = {};  // of layers that attend by the gated delta rule or as Mamba 2
                                   // does; or no heads
+  uint32_t read_norm_groups = 0;  // of lightning attention: groups of columns that are normed
   uint32_t vocab = 0;
   uint32_t max_positions = 0;
   double rms_eps = 1e-5;
@@ -71,6 +72,7 @@ struct Config {
   std::shared_ptr<const tensor::Rope> rope;         // shared: by all layers
   std::shared_ptr<const tensor::Rope> window_rope;  // of layers that see a window; null: as others
   std::shared_ptr<const tensor::Rope> choice_rope;  // of keys by which others are chosen
+  std::shared_ptr<const tensor::Rope> state_rope;   // of lightning attention's queries and keys
   std::vector<bool> has_rope;                       // of each layer; empty: all have it
   std::vector<uint32_t> windows;                    // a layer's window in positions, 0: all of them
   std::vector<bool> is_recurrent = {};  // layers with a state, not keys and values; or none
@@ -96,9 +98,9 @@ struct Config {
             .mlp = mlp,
             .vocab = vocab,
             .expert_mlp = expert_mlp,
-            .channels = conv_taps == 0         ? 0
-                        : delta.key_heads != 0 ? delta.values()
-                                               : hidden,
+            .channels = delta.key_heads != 0 ? delta.values()
+                        : conv_taps != 0     ? hidden
+                                             : 0,
             .channel_unit = delta.key_heads == 0 ? 1 : delta.columns_together(),
             .quant_group = quant_group,
             .window = window_heads,

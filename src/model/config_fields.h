@@ -82,6 +82,10 @@ void decode_window_pattern(const Json& json, Config& config);
 /// others are full_attention.
 std::vector<bool> decode_state_layers(const Json& json, const char* with_state, uint32_t layers);
 
+/// Refuses a state that is larger than what a file that is not damaged has. `heads` and `dim` name
+/// the fields that the shape comes from.
+void check_state(const tensor::DeltaShape& shape, const char* heads, const char* dim);
+
 /// Taps of convolutions: from 2 to what a file that is not damaged has.
 uint32_t decode_taps(const Json& json, const char* key);
 

@@ -45,10 +45,11 @@ Decoder::Decoder(Description model, const Weights& w, std::vector<topology::Rang
   const bool has_inputs = config().layer_inputs != 0;
   const bool needs_table =
       part_.has_embedding || has_inputs || (part_.has_head && config().has_tied_head);
+  const Weights table = body / model_.arch.embedding;
   if (needs_table)
-    embedding_.emplace(body / "embed_tokens", config().hidden, part_.vocab);
+    embedding_.emplace(table, config().hidden, part_.vocab);
   else
-    (body / "embed_tokens").skip();
+    table.skip();
   if (has_inputs) layer_inputs_.emplace(body, config());
   load_head(w);
   weight_bytes_ = w.bytes();

@@ -7,45 +7,9 @@
 #include <random>
 
 #include "format/checkpoint.h"
+#include "model/random_options_test.h"
 
 namespace tandem::model {
-
-struct RandomOptions {
-  std::string model_type = "llama";
-  uint32_t layers = 2;
-  uint32_t hidden = 64;
-  uint32_t heads = 4;
-  uint32_t kv_heads = 2;
-  uint32_t head_dim = 32;
-  uint32_t mlp = 96;
-  uint32_t experts = 8;  // of qwen3_moe and gpt_oss
-  uint32_t experts_of_token = 2;
-  uint32_t expert_mlp = 64;
-  uint32_t dense_layer = 1;    // among those with experts, in qwen3_moe
-  bool stacks_experts = true;  // or each has tensors of its own, with the same content
-  uint32_t attends_from = 1;   // of hybrids: this layer attends and every third after it
-  uint32_t taps = 3;           // of hybrids' convolutions
-  uint32_t delta_heads = 2;    // of qwen3_5: key heads, half as many as value heads; of nemotron_h
-                               // groups of so many heads, of mamba2 its heads are in one
-  bool has_hf_layout = false;  // of lfm2's convolutions
-  uint32_t latent = 32;        // of deepseek_v3: rank of keys and values, and of queries
-  bool has_kv_b = false;       // of deepseek_v3: kv_b_proj in place of embed_q and unembed_out
-  uint32_t vocab = 101;
-  bool has_tied_head = true;
-  bool has_biases = false;
-  int bits = 0;  // 0: dense float32
-  int group = 32;
-  format::QuantMode mode = format::QuantMode::kAffine;
-  bool is_in_halves = false;  // floats are bfloat16
-  uint32_t window = 0;        // of every layer but the last; 0: none
-  std::string flipped = {};   // a tensor one of whose bits differs
-
-  /// Whether some layers are recurrent.
-  bool has_states() const {
-    return model_type == "lfm2" || model_type == "mamba2" || model_type == "nemotron_h" ||
-           model_type == "qwen3_5";
-  }
-};
 
 /// A model whose tensors are drawn from their names. Counts what is read of it.
 class RandomCheckpoint final : public format::Checkpoint {
@@ -71,6 +35,8 @@ class RandomCheckpoint final : public format::Checkpoint {
     if (is_lfm2()) set_lfm2();
     if (is_delta()) set_delta();
     if (is_latent()) set_latent();
+    if (is_kimi()) set_kimi();
+    if (is_bailing()) set_bailing();
     if (is_ssd()) set_ssd();
     if (has_experts()) {
       config_[is_oss() ? "num_local_experts" : "num_experts"] = o.experts;
@@ -171,7 +137,8 @@ class RandomCheckpoint final : public format::Checkpoint {
     const RandomOptions& o = options_;
     if (is_lfm2()) return make_lfm2();
     if (is_ssd()) return make_ssd();
-    put_matrix("model.embed_tokens", o.vocab, o.hidden, 2.0F, false);
+    put_matrix(is_bailing() ? "model.word_embeddings" : "model.embed_tokens", o.vocab, o.hidden,
+               2.0F, false);
     put_floats("model.norm.weight", {o.hidden}, 0.1F, 1);
     if (!o.has_tied_head) put_matrix("lm_head", o.vocab, o.hidden, 2.0F, false);
     const uint32_t q = o.heads * o.head_dim, kv = o.kv_heads * o.head_dim;
@@ -181,8 +148,14 @@ class RandomCheckpoint final : public format::Checkpoint {
       put_floats(p + "input_layernorm.weight", {o.hidden}, 0.1F, 1);
       put_floats(p + "post_attention_layernorm.weight", {o.hidden}, 0.1F, 1);
       if (is_latent()) {
-        put_latent_attention(p + "self_attn.");
-        put_latent_mlp(p + "mlp.", i);
+        const std::string attention = p + (is_bailing() ? "attention." : "self_attn.");
+        if (is_kimi() && !attends(i))
+          put_channel_delta(attention);
+        else if (is_bailing() && !attends_in_groups(i))
+          put_lightning(attention);
+        else
+          put_latent_attention(attention);
+        put_latent_mlp(p + (is_kimi() && i > 0 ? "block_sparse_moe." : "mlp."), i);
         continue;
       }
       if (is_delta() && !attends(i)) {
@@ -203,7 +176,11 @@ class RandomCheckpoint final : public format::Checkpoint {
   }
 
   bool is_oss() const { return options_.model_type == "gpt_oss"; }
-  bool is_latent() const { return options_.model_type == "deepseek_v3"; }
+  bool is_kimi() const { return options_.model_type == "kimi_linear"; }
+  bool is_bailing() const { return options_.model_type == "bailing_hybrid"; }
+  bool is_latent() const {
+    return options_.model_type == "deepseek_v3" || is_kimi() || is_bailing();
+  }
   bool is_lfm2() const { return options_.model_type == "lfm2"; }
 
   bool is_delta() const { return options_.model_type == "qwen3_5"; }
@@ -372,7 +349,7 @@ class RandomCheckpoint final : public format::Checkpoint {
     put_matrix(p + "q_b_proj", o.heads * (kLatentPlain + kLatentRope), o.latent, 1.5F, false);
     put_matrix(p + "kv_a_proj_with_mqa", o.latent + kLatentRope, o.hidden, 1, false);
     put_floats(p + "kv_a_layernorm.weight", {o.latent}, 0.1F, 1);
-    put_matrix(p + "o_proj", o.hidden, o.heads * o.head_dim, 1, false);
+    put_matrix(p + (is_bailing() ? "dense" : "o_proj"), o.hidden, o.heads * o.head_dim, 1, false);
     if (o.has_kv_b)
       return put_matrix(p + "kv_b_proj", o.heads * (kLatentPlain + o.head_dim), o.latent, 1, false);
     put_matrix(p + "embed_q", o.heads * o.latent, kLatentPlain, 1, false);
@@ -390,10 +367,67 @@ class RandomCheckpoint final : public format::Checkpoint {
     put_matrix(shared + "down_proj", o.hidden, width, 1, false);
     if (layer == 0) return;
     put_floats(p + "gate.weight", {o.experts, o.hidden}, 0.2F, 0);
-    put_floats(p + "gate.e_score_correction_bias", {o.experts}, 0.1F, 0);
+    put_floats(p + (is_bailing() ? "gate.expert_bias" : "gate.e_score_correction_bias"),
+               {o.experts}, 0.1F, 0);
     put_experts(p, "gate_proj", o.expert_mlp, o.hidden);
     put_experts(p, "up_proj", o.expert_mlp, o.hidden);
     put_experts(p, "down_proj", o.hidden, o.expert_mlp);
+  }
+
+  /// Layers that do not attend have as many heads as qwen3_5's have value heads.
+  void set_kimi() {
+    nlohmann::json with_state = nlohmann::json::array();
+    for (uint32_t i = 0; i < options_.layers; ++i)
+      if (!attends(i)) with_state.push_back(i + 1);
+    config_.update({{"linear_attn_config",
+                     {{"kda_layers", with_state},
+                      {"num_heads", 2 * options_.delta_heads},
+                      {"head_dim", kValueDim},
+                      {"short_conv_kernel_size", options_.taps}}},
+                    {"num_experts", options_.experts},
+                    {"num_shared_experts", 1},
+                    {"num_experts_per_token", options_.experts_of_token}});
+  }
+
+  void put_channel_delta(const std::string& p) {
+    const uint32_t hidden = options_.hidden, heads = 2 * options_.delta_heads;
+    const uint32_t width = heads * kValueDim;
+    for (const char* x : {"q", "k", "v"}) {
+      put_matrix(fmt::format("{}{}_proj", p, x), width, hidden, 1.5F, false);
+      put_floats(fmt::format("{}{}_conv1d.weight", p, x), {width, 1, options_.taps}, 0.7F, 0);
+    }
+    for (const char* x : {"f", "g"}) {
+      put_matrix(fmt::format("{}{}_a_proj", p, x), kValueDim, hidden, 1, false);
+      put_matrix(fmt::format("{}{}_b_proj", p, x), width, kValueDim, 1, false);
+    }
+    put_matrix(p + "b_proj", heads, hidden, 1, false);
+    put_floats(p + "A_log", {1, 1, heads, 1}, 0.5F, -1.5F);
+    put_floats(p + "dt_bias", {width}, 0.1F, 0);
+    put_floats(p + "o_norm.weight", {kValueDim}, 0.1F, 1);
+    put_matrix(p + "o_proj", hidden, width, 1, false);
+  }
+
+  /// The last of three, and those that are left over.
+  bool attends_in_groups(uint32_t layer) const {
+    return layer % 3 == 2 || layer >= options_.layers / 3 * 3;
+  }
+
+  void set_bailing() {
+    config_.update({{"head_dim", kValueDim},
+                    {"layer_group_size", 3},
+                    {"group_norm_size", 2},
+                    {"num_experts", options_.experts},
+                    {"num_shared_experts", 1}});
+  }
+
+  void put_lightning(const std::string& p) {
+    const uint32_t hidden = options_.hidden, width = options_.heads * kValueDim;
+    put_matrix(p + "query_key_value", 3 * width, hidden, 1.5F, false);
+    put_matrix(p + "g_proj", width, hidden, 1, false);
+    put_matrix(p + "dense", hidden, width, 1, false);
+    put_floats(p + "g_norm.weight", {width}, 0.1F, 1);
+    put_floats(p + "query_layernorm.weight", {kValueDim}, 0.1F, 1);
+    put_floats(p + "key_layernorm.weight", {kValueDim}, 0.1F, 1);
   }
 
   /// Makes a matrix of so many times `rows` rows an array of three axes.

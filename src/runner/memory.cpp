@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <optional>
 #include <string_view>
 
 #include "format/mtp.h"
@@ -41,13 +42,33 @@ double share_of_ssd(std::string_view module, const model::Config& c, const Part&
   return fraction(part.channels, c.shape().channels);
 }
 
+/// Of the modules of attention whose past is a state, but for Mamba 2.
+double share_of_linear(std::string_view module, const model::Config& c, const Part& part) {
+  constexpr std::string_view kWhole[] = {"f_a_proj.", "g_a_proj.", "o_norm.", "query_layernorm.",
+                                         "key_layernorm."};
+  const bool is_whole =
+      std::ranges::any_of(kWhole, [&](std::string_view each) { return module.starts_with(each); });
+  if (is_whole) return part.channels.empty() ? 0 : 1;
+  return fraction(part.channels, c.shape().channels);
+}
+
+/// Of a tensor in what a layer with a state has in place of attention; nullopt for others.
+std::optional<double> share_of_state(std::string_view name, const model::Config& c, const Part& p) {
+  const bool is_recurrent = name.starts_with(kLayers) && layer_of(name) < c.is_recurrent.size() &&
+                            c.is_recurrent[layer_of(name)];
+  if (!is_recurrent) return std::nullopt;
+  for (const std::string_view block : {".mixer.", ".self_attn.", ".attention."}) {
+    const size_t at = name.find(block);
+    if (at == std::string_view::npos) continue;
+    const std::string_view module = name.substr(at + block.size());
+    return block == ".mixer." ? share_of_ssd(module, c, p) : share_of_linear(module, c, p);
+  }
+  return std::nullopt;
+}
+
 /// The share of a tensor that a rank loads, by the module it belongs to.
 double share_of(std::string_view name, const model::Config& c, const Part& part) {
-  constexpr std::string_view kMixer = ".mixer.";
-  const size_t mixer = name.find(kMixer);
-  if (mixer != std::string_view::npos && name.starts_with(kLayers) &&
-      layer_of(name) < c.is_recurrent.size() && c.is_recurrent[layer_of(name)])
-    return share_of_ssd(name.substr(mixer + kMixer.size()), c, part);
+  if (const auto share = share_of_state(name, c, part)) return *share;
   const topology::HeadPart own = heads_of(name, c, part);
   const auto is_in = [&](std::string_view module) {
     return name.find(module) != std::string_view::npos;
@@ -62,7 +83,8 @@ double share_of(std::string_view name, const model::Config& c, const Part& part)
     return fraction(part.channels, c.hidden);
   if (is_in(".q_b_proj.") || is_in(".kv_b_proj.") || is_in(".embed_q.") || is_in(".unembed_out."))
     return fraction(part.heads, c.heads);
-  if (is_in(".q_proj.") || is_in(".o_proj.") || is_in(".self_attn.out_proj."))
+  if (is_in(".q_proj.") || is_in(".o_proj.") || is_in(".self_attn.out_proj.") ||
+      is_in(".attention.dense."))
     return fraction(own.heads, own.whole.heads);
   if (is_in(".k_proj.") || is_in(".v_proj.")) return fraction(own.kv_heads, own.whole.kv_heads);
   if (is_in("embed_tokens_per_layer."))
@@ -72,10 +94,11 @@ double share_of(std::string_view name, const model::Config& c, const Part& part)
   if (is_in(".switch_mlp.") || is_in(".experts.") || is_in(".shared_expert") ||
       is_in(".share_expert.") || is_in(".moe."))
     return fraction(part.expert_mlp, c.expert_mlp);
+  if (is_in(".gate.gate_proj.")) return 1;  // a router
   if (is_in(".gate_proj.") || is_in(".up_proj.") || is_in(".down_proj.") ||
       is_in(".feed_forward.w"))
     return fraction(part.mlp, c.mlp);
-  const bool is_table = is_in("embed_tokens.");
+  const bool is_table = is_in("embed_tokens.") || is_in("word_embeddings.");
   const bool is_head = is_in("lm_head.");
   const bool is_needed =
       is_table  ? part.has_embedding || c.layer_inputs != 0 || (part.has_head && c.has_tied_head)
@@ -112,11 +135,12 @@ Result<uint64_t> bytes_of(const format::Checkpoint& checkpoint,
 }
 
 /// Of a token in a layer with a state: projections, what the convolution makes of them, and what
-/// is read.
+/// is read; where projections lie apart, also all of them side by side.
 uint64_t state_columns(const model::Config& c, const Part& part) {
   if (c.delta.key_heads == 0) return uint64_t{4} * part.channels.size();
   const tensor::DeltaShape own = c.delta.with(c.delta.heads_in(part.channels));
-  return uint64_t{2} * own.qkv() + uint64_t{3} * own.values();
+  const bool is_apart = own.form == tensor::DeltaForm::kChannelDelta || c.conv_taps == 0;
+  return (is_apart ? uint64_t{3} : 2) * own.qkv() + uint64_t{3} * own.values();
 }
 
 /// Of a token in latent attention: heads' queries before and after they are latent, what they find,

@@ -11,12 +11,15 @@ namespace {
 
 constexpr uint32_t kPageSize = 4, kPageCount = 256;
 
-constexpr uint64_t kDelta = 12;  // seeds from here on are of qwen3_5
-constexpr uint64_t kSsd = 24;    // and from here on of nemotron_h and mamba2 by turns
+constexpr uint64_t kDelta = 12;   // seeds from here on are of qwen3_5
+constexpr uint64_t kSsd = 24;     // and from here on of nemotron_h and mamba2 by turns
+constexpr uint64_t kOthers = 30;  // and from here on of kimi_linear and bailing_hybrid by turns
 
 model::RandomOptions hybrid(uint64_t seed) {
-  model::RandomOptions o{.model_type = seed < kDelta   ? "lfm2"
-                                       : seed < kSsd   ? "qwen3_5"
+  model::RandomOptions o{.model_type = seed < kDelta ? "lfm2"
+                                       : seed < kSsd ? "qwen3_5"
+                                       : seed >= kOthers
+                                           ? seed % 2 == 0 ? "kimi_linear" : "bailing_hybrid"
                                        : seed % 4 == 2 ? "mamba2"
                                                        : "nemotron_h",
                          .layers = 4};
@@ -85,7 +88,7 @@ Logits whole_and_alone(const model::RandomOptions& o, const ModelOptions& option
 }
 
 TEST_CASE("hybrid models: chunks in any batch have the bits of the whole prompt alone") {
-  for (uint64_t seed = 0; seed < kSsd + 6; ++seed) {
+  for (uint64_t seed = 0; seed < kOthers + 6; ++seed) {
     CAPTURE(seed);
     const auto o = hybrid(seed);
     std::mt19937_64 random(seed);
@@ -111,7 +114,7 @@ TEST_CASE("hybrid models: chunks in any batch have the bits of the whole prompt 
 }
 
 TEST_CASE("hybrid models: token by token, recorded once and replayed, as in one step") {
-  for (const uint64_t seed : {uint64_t{4}, kDelta + 4, kSsd + 4}) {
+  for (const uint64_t seed : {uint64_t{4}, kDelta + 4, kSsd + 4, kOthers, kOthers + 1}) {
     const auto o = hybrid(seed);
     const Tokens tokens = random_tokens(70, o.vocab, 1);
     const auto runner = load_hybrid(o, {});
@@ -149,13 +152,14 @@ void check_saved_inside(tensor::Path path, uint64_t seed) {
 }
 
 TEST_CASE("hybrid models: a state saved inside a row is one to go on from") {
-  for (const uint64_t seed : {uint64_t{1}, kDelta + 1, kSsd + 1, kSsd + 2})
+  for (const uint64_t seed : {uint64_t{1}, kDelta + 1, kSsd + 1, kSsd + 2, kOthers, kOthers + 1})
     for (const tensor::Path path : {tensor::Path::kFast, tensor::Path::kPlain})
       check_saved_inside(path, seed);
 }
 
 TEST_CASE("hybrid models: both paths agree, in steps and in batches") {
-  std::vector<uint64_t> seeds = {kSsd, kSsd + 1, kSsd + 2, kSsd + 6};
+  std::vector<uint64_t> seeds = {kSsd,        kSsd + 1,    kSsd + 2,   kOthers,
+                                 kOthers + 1, kOthers + 2, kOthers + 5};
   for (uint64_t seed = kDelta - 6; seed < kDelta + 6; ++seed) seeds.push_back(seed);
   for (const uint64_t seed : seeds) {
     CAPTURE(seed);

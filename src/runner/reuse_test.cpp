@@ -72,7 +72,7 @@ model::RandomOptions delta_model() {
   return {.model_type = "qwen3_5", .layers = 4, .hidden = 96, .mlp = 64, .bits = 4};
 }
 
-model::RandomOptions ssd_model(const char* model_type) {
+model::RandomOptions state_model(const char* model_type) {
   return {
       .model_type = model_type, .layers = 5, .hidden = 96, .mlp = 64, .attends_from = 0, .bits = 4};
 }
@@ -105,8 +105,8 @@ TEST_CASE(
     "reuse: a hybrid model's turns are what a cold one answers, and one snapshot is computed") {
   check_turns(hybrid_model(), kReuseStep);
   check_turns(delta_model(), kReuseStep);
-  check_turns(ssd_model("mamba2"), kReuseStep);
-  check_turns(ssd_model("nemotron_h"), kReuseStep);
+  for (const char* type : {"bailing_hybrid", "kimi_linear", "mamba2", "nemotron_h"})
+    check_turns(state_model(type), kReuseStep);
 }
 
 TEST_CASE("reuse: a model that sees windows answers as a cold one, though pages were freed") {

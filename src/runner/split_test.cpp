@@ -182,6 +182,23 @@ TEST_CASE("split: groups of Mamba 2 go to ranks, or heads of one group, of which
   }
 }
 
+TEST_CASE(
+    "split: heads of linear attention beside latent attention, of which some ranks get none") {
+  for (const char* type : {"bailing_hybrid", "kimi_linear"})
+    for (const int bits : {0, 4}) {
+      const RandomOptions o{.model_type = type,
+                            .layers = 4,
+                            .hidden = 96,
+                            .heads = 6,
+                            .delta_heads = 3,
+                            .bits = bits};
+      for (uint32_t ranks = 2; ranks <= 4; ++ranks)
+        check_equals_one_rank({.model = o, .ranks = ranks});
+      check_equals_one_rank({.model = o, .ranks = 3, .shares = {5, 0, 1}});
+      check_equals_one_rank({.model = o, .split = topology::Split::kPipeline, .ranks = 4});
+    }
+}
+
 TEST_CASE("latent attention over several ranks, some of them without heads, equals one rank") {
   const auto model = [](int bits, bool has_kv_b) {
     return model::RandomOptions{
@@ -237,8 +254,8 @@ TEST_CASE("what is estimated for a rank is about what it loads, whatever its lay
                   .vocab = 480,
                   .has_tied_head = false,
                   .bits = 4});
-  for (const char* ssd : {"mamba2", "nemotron_h"})
-    check_estimate({.model_type = ssd,
+  for (const char* type : {"bailing_hybrid", "kimi_linear", "mamba2", "nemotron_h"})
+    check_estimate({.model_type = type,
                     .layers = 5,
                     .hidden = 128,
                     .heads = 8,

@@ -30,21 +30,21 @@ void put_taps(const Weights& module,
 }
 
 /// [taps, channels] of this rank.
-std::vector<float> load_taps(const Weights& module, const ConvShape& shape) {
+std::vector<float> load_taps(const std::vector<Weights>& modules, const ConvShape& shape) {
   std::vector<float> out(size_t{shape.taps} * shape.width());
   size_t at = 0;
-  for (const topology::Range channels : shape.channels) {
-    put_taps(module, shape.taps, channels, at, out);
-    at += channels.size();
+  for (size_t i = 0; i < modules.size(); ++i) {
+    put_taps(modules[i], shape.taps, shape.channels[i], at, out);
+    at += shape.channels[i].size();
   }
-  module.count_bytes(out.size() * sizeof(float));
+  modules.front().count_bytes(out.size() * sizeof(float));
   return out;
 }
 
-std::vector<float> load_bias(const Weights& module, const ConvShape& shape) {
+std::vector<float> load_bias(const std::vector<Weights>& modules, const ConvShape& shape) {
   std::vector<float> out;
-  for (const topology::Range channels : shape.channels) {
-    const auto part = module.vector("bias", channels);
+  for (size_t i = 0; i < modules.size(); ++i) {
+    const auto part = modules[i].vector("bias", shape.channels[i]);
     out.insert(out.end(), part.begin(), part.end());
   }
   return out;
@@ -82,14 +82,14 @@ uint32_t ConvShape::width() const {
   return out;
 }
 
-CausalConv::CausalConv(const Weights& module, const ConvShape& shape)
-    : context_(module.context()),
+CausalConv::CausalConv(const std::vector<Weights>& modules, const ConvShape& shape)
+    : context_(modules.front().context()),
       taps_(shape.taps),
       channels_(shape.width()),
       has_silu_(shape.has_silu),
-      weight_(std::make_shared<const std::vector<float>>(load_taps(module, shape))) {
-  if (module.has("bias"))
-    bias_ = std::make_shared<const std::vector<float>>(load_bias(module, shape));
+      weight_(std::make_shared<const std::vector<float>>(load_taps(modules, shape))) {
+  if (modules.front().has("bias"))
+    bias_ = std::make_shared<const std::vector<float>>(load_bias(modules, shape));
   if (context_.is_fast()) return;
   for (uint32_t tap = 0; tap < taps_; ++tap)
     plain_taps_.push_back(

@@ -30,7 +30,10 @@ class CausalConv {
  public:
   /// `module` holds weight [all channels, taps], where some layouts have an axis of 1 more, and a
   /// bias when it has one. Throws LoadFailure (missing, of other sizes).
-  CausalConv(const Weights& module, const ConvShape& shape);
+  CausalConv(const Weights& module, const ConvShape& shape)
+      : CausalConv(std::vector<Weights>(shape.channels.size(), module), shape) {}
+  /// Channels side by side of several modules: a range of the shape for each.
+  CausalConv(const std::vector<Weights>& modules, const ConvShape& shape);
 
   /// Floats of a row's state.
   uint32_t state_floats() const { return (taps_ - 1) * channels_; }

@@ -94,7 +94,8 @@ array drop_groups(const array& values, const kernels::ExpertRouting& routing) {
   const array worst =
       mx::slice(mx::argpartition(of_group, dropped - 1, 1), {0, 0, 0}, {tokens, dropped, 1});
   const array everywhere = mx::broadcast_to(worst, {tokens, dropped, grouped.shape(2)});
-  return mx::reshape(mx::put_along_axis(grouped, everywhere, array(0.0F), 1), values.shape());
+  const array out(routing.leaves_groups_out ? -INFINITY : 0.0F);
+  return mx::reshape(mx::put_along_axis(grouped, everywhere, out, 1), values.shape());
 }
 
 array scores_of(const array& logits, kernels::ExpertScore score) {

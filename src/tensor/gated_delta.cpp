@@ -10,7 +10,7 @@ struct BoundDelta {
   kernels::GatedDeltaArgs args;
   const Step& step;
   std::shared_ptr<kernels::WorkerPool> workers;
-  std::shared_ptr<const void> parameters;  // that args points to
+  std::shared_ptr<const DeltaParameters> parameters;  // that args points to
 
   void operator()() const {
     kernels::GatedDeltaArgs with_rows = args;
@@ -36,21 +36,29 @@ DeltaShape DeltaShape::with(const DeltaHeads& heads) const {
 }
 
 GatedDelta::GatedDelta(const Weights& module, const DeltaShape& shape, topology::Range value_heads)
-    : context_(module.context()),
+    : GatedDelta(module.context(),
+                 shape,
+                 {.a_log = module.vector("A_log", value_heads),
+                  .dt_bias = module.vector("dt_bias",
+                                           topology::Range{value_heads.begin * shape.decays(),
+                                                           value_heads.end * shape.decays()}),
+                  .skip = shape.form == DeltaForm::kSsd ? module.vector("D", value_heads)
+                                                        : std::vector<float>()}) {}
+
+GatedDelta::GatedDelta(const Context& context, const DeltaShape& shape, DeltaParameters parameters)
+    : context_(context),
       shape_(shape),
-      parameters_(std::make_shared<const Parameters>(
-          Parameters{.a_log = module.vector("A_log", value_heads),
-                     .dt_bias = module.vector("dt_bias", value_heads),
-                     .skip = shape.form == DeltaForm::kSsd ? module.vector("D", value_heads)
-                                                           : std::vector<float>()})) {}
+      parameters_(std::make_shared<const DeltaParameters>(std::move(parameters))) {}
 
 array GatedDelta::operator()(StatePool& pool,
                              StatePart part,
                              const DeltaInputs& in,
                              const Step& step) const {
-  const bool has_gates = in.b.has_value() == (shape_.form != DeltaForm::kSsd);
-  if (in.qkv.shape(1) != static_cast<int>(shape_.qkv()) || part.floats != state_floats() ||
-      !has_gates)
+  const bool is_ssd = shape_.form == DeltaForm::kSsd;
+  const int decays = static_cast<int>(shape_.value_heads * shape_.decays());
+  const bool fits = in.a ? in.a->shape(1) == decays : is_ssd;
+  if (in.qkv.shape(1) != static_cast<int>(shape_.qkv()) || part.floats != state_floats() || !fits ||
+      in.b.has_value() == is_ssd)
     throw std::invalid_argument(
         fmt::format("[gated_delta] {} columns and a state of {} floats do not fit heads of {} "
                     "columns and {} floats",
@@ -62,20 +70,21 @@ array GatedDelta::run_fast(StatePool& pool,
                            StatePart part,
                            const DeltaInputs& inputs,
                            const Step& step) const {
-  const auto bind = [&step, shape = shape_, parameters = parameters_, workers = context_.workers](
+  const auto bind = [&step, shape = shape_, parameters = parameters_, workers = context_.workers,
+                     has_a = inputs.a.has_value(), has_b = inputs.b.has_value()](
                         const std::vector<array>& in, float* out, BoundStates states) -> CpuCall {
     const float* q = in[0].data<float>();
     const size_t stride = row_stride(in[0]);
     return BoundDelta{.args = {.q = q,
                                .k = q + shape.keys(),
                                .v = q + 2 * shape.keys(),
-                               .a = in[1].data<float>(),
-                               .b = in.size() > 2 ? in[2].data<float>() : nullptr,
+                               .a = has_a ? in[1].data<float>() : nullptr,
+                               .b = has_b ? in[2].data<float>() : nullptr,
                                .q_stride = stride,
                                .k_stride = stride,
                                .v_stride = stride,
-                               .a_stride = row_stride(in[1]),
-                               .b_stride = in.size() > 2 ? row_stride(in[2]) : 0,
+                               .a_stride = has_a ? row_stride(in[1]) : 0,
+                               .b_stride = has_b ? row_stride(in[2]) : 0,
                                .a_log = parameters->a_log.data(),
                                .dt_bias = parameters->dt_bias.data(),
                                .skip = parameters->skip.data(),
@@ -94,7 +103,8 @@ array GatedDelta::run_fast(StatePool& pool,
                       .parameters = parameters};
   };
   const mx::Shape shape = {inputs.qkv.shape(0), static_cast<int>(shape_.values())};
-  std::vector<array> nodes = {inputs.qkv, inputs.a};
+  std::vector<array> nodes = {inputs.qkv};
+  if (inputs.a) nodes.push_back(*inputs.a);
   if (inputs.b) nodes.push_back(*inputs.b);
   return state_op("GatedDelta", shape, pool, part, std::move(nodes), bind);
 }

@@ -46,13 +46,22 @@ struct DeltaShape {
   DeltaHeads heads_in(topology::Range columns) const;
   /// What a rank with these heads has.
   DeltaShape with(const DeltaHeads& heads) const;
+  /// Decays of a value head.
+  uint32_t decays() const { return form == DeltaForm::kChannelDelta ? key_dim : 1; }
 };
 
 /// What the rule takes in of each token.
 struct DeltaInputs {
   array qkv;                    // [tokens, keys + keys + values]
-  array a;                      // [tokens, value_heads]
-  std::optional<array> b = {};  // as a; not of Mamba 2
+  std::optional<array> a = {};  // [tokens, value_heads * decays]; of kSsd alone absent: zeros
+  std::optional<array> b = {};  // [tokens, value_heads]; not of kSsd
+};
+
+/// Numbers of each value head.
+struct DeltaParameters {
+  std::vector<float> a_log;    // [value_heads]
+  std::vector<float> dt_bias;  // [value_heads, decays]
+  std::vector<float> skip;     // [value_heads], of kSsd; else empty
 };
 
 /// The rule of kernels/gated_delta.h. A row's state is float32 [value_heads, key_dim, value_dim].
@@ -61,6 +70,8 @@ class GatedDelta {
   /// `module` holds A_log and dt_bias, and of Mamba 2 D, of which `value_heads` are this rank's, as
   /// many as `shape` has. Throws LoadFailure.
   GatedDelta(const Weights& module, const DeltaShape& shape, topology::Range value_heads);
+  /// With numbers that no checkpoint holds.
+  GatedDelta(const Context& context, const DeltaShape& shape, DeltaParameters parameters);
 
   uint32_t state_floats() const { return shape_.state_floats(); }
 
@@ -69,17 +80,12 @@ class GatedDelta {
   array operator()(StatePool& pool, StatePart part, const DeltaInputs& in, const Step& step) const;
 
  private:
-  struct Parameters {
-    std::vector<float> a_log, dt_bias;  // [value_heads]
-    std::vector<float> skip;            // the same, or empty
-  };
-
   array run_plain(StatePool& pool, StatePart part, const DeltaInputs& in, const Step& step) const;
   array run_fast(StatePool& pool, StatePart part, const DeltaInputs& in, const Step& step) const;
 
   Context context_;
   DeltaShape shape_;
-  std::shared_ptr<const Parameters> parameters_;  // shared: with nodes
+  std::shared_ptr<const DeltaParameters> parameters_;  // shared: with nodes
 };
 
 }  // namespace tandem::tensor

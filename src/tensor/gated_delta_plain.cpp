@@ -39,9 +39,10 @@ std::vector<DeltaPiece> pieces_of(const Step& step) {
 
 /// Float32 with an axis of tokens first.
 struct DeltaTokens {
-  array q, k, v;          // [tokens, value_heads, key_dim or value_dim]
-  array log_decay, beta;  // [tokens, value_heads, 1]; the state shrinks by exp(log_decay)
-  bool only_adds;         // tokens change nothing of what is there but by the decay: Mamba 2
+  array q, k, v;    // [tokens, value_heads, key_dim or value_dim]
+  array log_decay;  // [tokens, value_heads, decays]; the state shrinks by exp(log_decay)
+  array beta;       // [tokens, value_heads, 1]
+  bool only_adds;   // tokens change nothing of what is there but by the decay: kSsd
 };
 
 /// Heads [tokens, heads, dim] of columns of a matrix, each `times` times.
@@ -62,22 +63,31 @@ array softplus(const array& x) { return mx::logaddexp(x, array(0.0F)); }
 
 DeltaTokens tokens_of(const DeltaInputs& in,
                       const DeltaShape& s,
-                      const array& a_log,
-                      const array& dt_bias) {
+                      const DeltaParameters& parameters) {
   const auto as_float = [](const array& x) { return mx::astype(x, mx::float32); };
+  const int heads = static_cast<int>(s.value_heads), decays = static_cast<int>(s.decays());
+  const mx::Shape of_tokens = {in.qkv.shape(0), heads, decays};
   const array qkv = as_float(in.qkv);
   const array q = heads_of(qkv, 0, s.key_heads, s.key_dim, s.group());
   const array k = heads_of(qkv, s.keys(), s.key_heads, s.key_dim, s.group());
   const bool is_ssd = s.form == DeltaForm::kSsd;
-  array time = softplus(mx::add(as_float(in.a), dt_bias));
+  const array a = in.a ? mx::reshape(as_float(*in.a), of_tokens) : mx::zeros(of_tokens);
+  array time = softplus(mx::add(a, from_host(parameters.dt_bias, {heads, decays})));
   if (is_ssd) time = mx::clip(time, array(s.least_dt), array(s.most_dt));
-  const array decay = mx::multiply(mx::exp(a_log), time);
+  const array decay = mx::multiply(mx::exp(from_host(parameters.a_log, {heads, 1})), time);
   return {.q = is_ssd ? q : unit_heads(q, 1 / std::sqrt(static_cast<float>(s.key_dim))),
           .k = is_ssd ? k : unit_heads(k, 1),
           .v = heads_of(qkv, 2 * s.keys(), s.value_heads, s.value_dim, 1),
-          .log_decay = mx::expand_dims(mx::negative(decay), -1),
-          .beta = mx::expand_dims(is_ssd ? time : mx::sigmoid(as_float(*in.b)), -1),
+          .log_decay = mx::negative(decay),
+          .beta = is_ssd ? time : mx::expand_dims(mx::sigmoid(as_float(*in.b)), -1),
           .only_adds = is_ssd};
+}
+
+/// [.., n, 2b, 2b] with these blocks [.., n, b, b] on the diagonal and below it.
+array blocks_of(const array& upper, const array& corner, const array& lower) {
+  return mx::concatenate(
+      {mx::concatenate({upper, mx::zeros_like(upper)}, -1), mx::concatenate({corner, lower}, -1)},
+      -2);
 }
 
 /// The inverse of I + a, for [.., size, size] below the diagonal; size is a power of two. From
@@ -94,11 +104,41 @@ array inverse_of_unit_lower(const array& a) {
     const array pairs = mx::reshape(out, {pieces, heads, n, 2, b, b});
     const array upper = mx::take(pairs, 0, 3), lower = mx::take(pairs, 1, 3);
     const array corner = mx::negative(mx::matmul(lower, mx::matmul(below, upper)));
-    out = mx::concatenate(
-        {mx::concatenate({upper, mx::zeros_like(upper)}, -1), mx::concatenate({corner, lower}, -1)},
-        -2);
+    out = blocks_of(upper, corner, lower);
   }
   return mx::reshape(out, {pieces, heads, size, size});
+}
+
+/// Where each channel decays by itself: for tokens j <= i the sum over channels of x[i] k[j]
+/// exp(since[i] - since[j]), and 0 above, of [.., size, key_dim] each; size is a power of two. A
+/// block below the diagonal is a product of two matrices whose decays are counted from where the
+/// block's rows begin, which no exponent above 0 is needed for.
+array channel_scores(const array& x, const array& k, const array& since) {
+  const int pieces = x.shape(0), heads = x.shape(1), size = x.shape(2), dim = x.shape(3);
+  array out = mx::reshape(mx::sum(mx::multiply(x, k), -1), {pieces, heads, size, 1, 1});
+  for (int b = 1; b < size; b *= 2) {
+    const int n = size / (2 * b);
+    const auto half = [&](const array& all, int which) {
+      return mx::take(mx::reshape(all, {pieces, heads, n, 2, b, dim}), which, 3);
+    };
+    const array early = half(since, 0), late = half(since, 1);
+    const array border = mx::slice(early, {0, 0, 0, b - 1, 0}, {pieces, heads, n, b, dim});
+    const array rows = mx::multiply(half(x, 1), mx::exp(mx::subtract(late, border)));
+    const array columns = mx::multiply(half(k, 0), mx::exp(mx::subtract(border, early)));
+    const array corner = mx::matmul(rows, mx::swapaxes(columns, -1, -2));
+    const array pairs = mx::reshape(out, {pieces, heads, n, 2, b, b});
+    out = blocks_of(mx::take(pairs, 0, 3), corner, mx::take(pairs, 1, 3));
+  }
+  return mx::reshape(out, {pieces, heads, size, size});
+}
+
+/// The same where all channels of a head decay alike: since is [.., size, 1].
+array head_scores(const array& x, const array& k, const array& since) {
+  const int size = since.shape(2);
+  const array is_past = mx::tri(size, size, 0, mx::bool_);
+  const array between = mx::subtract(since, mx::swapaxes(since, -1, -2));
+  const array kept = mx::exp(mx::where(is_past, between, array(-INFINITY)));
+  return mx::multiply(mx::matmul(x, mx::swapaxes(k, -1, -2)), kept);
 }
 
 /// All that a piece needs but the state before it, S: [pieces, value_heads, ...]. With the rows of
@@ -107,7 +147,7 @@ struct DeltaProducts {
   array values;               // [size, value_dim]
   std::optional<array> keys;  // [size, key_dim]; none where changes do not depend on S
   array reads, scores;        // [size, key_dim], [size, size]
-  array moved, decay;         // [key_dim, size], [1, 1]
+  array moved, decay;         // [key_dim, size], [decays, 1]
 };
 
 /// Heads before tokens, of tokens [pieces, size] by number.
@@ -121,22 +161,19 @@ DeltaProducts products_of(const DeltaTokens& tokens, const array& numbers) {
   const array v = of_pieces(tokens.v, numbers), beta = of_pieces(tokens.beta, numbers);
   const array since = mx::cumsum(of_pieces(tokens.log_decay, numbers), -2);  // the piece's begin
   const array grown = mx::exp(since);
-  const int size = since.shape(-2);
+  const int size = since.shape(2);
   const array last =
-      mx::slice(since, {0, 0, size - 1, 0}, {since.shape(0), since.shape(1), size, 1});
-  const array is_past = mx::tri(size, size, 0, mx::bool_);
-  const array between = mx::subtract(since, mx::swapaxes(since, -1, -2));
-  const array kept = mx::exp(mx::where(is_past, between, array(-INFINITY)));
-  const array keys = mx::swapaxes(k, -1, -2);
+      mx::slice(since, {0, 0, size - 1, 0}, {since.shape(0), since.shape(1), size, since.shape(3)});
+  const auto scores = since.shape(3) == 1 ? head_scores : channel_scores;
   DeltaProducts out = {
       .values = mx::multiply(beta, v),
       .keys = {},
       .reads = mx::multiply(grown, q),
-      .scores = mx::multiply(mx::matmul(q, keys), kept),
+      .scores = scores(q, k, since),
       .moved = mx::swapaxes(mx::multiply(mx::exp(mx::subtract(last, since)), k), -1, -2),
-      .decay = mx::exp(last)};
+      .decay = mx::swapaxes(mx::exp(last), -1, -2)};
   if (tokens.only_adds) return out;
-  const array met = mx::multiply(beta, mx::multiply(mx::matmul(k, keys), kept));
+  const array met = mx::multiply(beta, scores(k, k, since));
   const array inverse = inverse_of_unit_lower(mx::tril(met, -1));
   out.values = mx::matmul(inverse, out.values);
   out.keys = mx::matmul(inverse, mx::multiply(mx::multiply(beta, grown), k));
@@ -171,8 +208,7 @@ array GatedDelta::run_plain(StatePool& pool,
                             const DeltaInputs& in,
                             const Step& step) const {
   const auto pieces = pieces_of(step);
-  const DeltaTokens tokens =
-      tokens_of(in, shape_, from_host(parameters_->a_log), from_host(parameters_->dt_bias));
+  const DeltaTokens tokens = tokens_of(in, shape_, *parameters_);
   const DeltaProducts products = products_of(tokens, numbers_of(pieces, step.tokens()));
   const array before =
       mx::reshape(load_states(pool, part, step),

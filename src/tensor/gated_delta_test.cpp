@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
+#include <algorithm>
 #include <random>
 
 #include "tensor/device.h"
@@ -14,18 +14,28 @@ namespace {
 
 constexpr uint32_t kAllHeads = 6;
 
-/// A checkpoint of A_log, dt_bias and D, of six heads each.
+/// A checkpoint of A_log, dt_bias and D, of six heads each; where each of five key channels decays
+/// by itself, with its dt_bias, A_log has four axes and its decays are strong.
 class DeltaCheckpoint final : public format::Checkpoint {
  public:
+  explicit DeltaCheckpoint(DeltaForm form = DeltaForm::kGatedDelta)
+      : has_channels_(form == DeltaForm::kChannelDelta) {
+    if (!has_channels_) return;
+    a_log_ = {-2, 2.7F, 0, -1.5F, 1.5F, -3};
+    for (size_t i = kAllHeads; i < 5 * kAllHeads; ++i)
+      dt_bias_.push_back(dt_bias_[i - kAllHeads] + 0.1F);
+  }
   const nlohmann::json& config() const override { return config_; }
   std::vector<std::string> names() const override { return {"attn.A_log", "attn.dt_bias"}; }
   bool has(std::string_view name) const override { return name.starts_with("attn."); }
   Result<format::Tensor> describe(std::string_view name) const override {
     format::Tensor out;
-    out.shape = {kAllHeads};
-    out.bytes = std::as_bytes(std::span(name == "attn.A_log" ? a_log_
-                                        : name == "attn.D"   ? skip_
-                                                             : dt_bias_));
+    const std::vector<float>& values = name == "attn.A_log" ? a_log_
+                                       : name == "attn.D"   ? skip_
+                                                            : dt_bias_;
+    out.shape = {static_cast<int64_t>(values.size())};
+    if (has_channels_ && name == "attn.A_log") out.shape = {1, 1, kAllHeads, 1};
+    out.bytes = std::as_bytes(std::span(values));
     return out;
   }
   Result<format::Tensor> tensor(std::string_view name,
@@ -40,14 +50,15 @@ class DeltaCheckpoint final : public format::Checkpoint {
   Result<std::optional<format::Quantization>> quantization(std::string_view) const override {
     return std::optional<format::Quantization>();
   }
-  uint64_t weight_bytes() const override { return sizeof(a_log_) + sizeof(dt_bias_); }
+  uint64_t weight_bytes() const override { return 0; }
   std::filesystem::path directory() const override { return {}; }
 
  private:
   nlohmann::json config_;
-  std::array<float, kAllHeads> a_log_ = {-2, -1, 0, -1.5F, -0.5F, -3};
-  std::array<float, kAllHeads> dt_bias_ = {0, 0.5F, -1, 1, 0.2F, -0.3F};
-  std::array<float, kAllHeads> skip_ = {1, -2, 0.5F, 0, 3, 1.5F};
+  bool has_channels_;
+  std::vector<float> a_log_ = {-2, -1, 0, -1.5F, -0.5F, -3};
+  std::vector<float> dt_bias_ = {0, 0.5F, -1, 1, 0.2F, -0.3F};
+  std::vector<float> skip_ = {1, -2, 0.5F, 0, 3, 1.5F};
 };
 
 /// What heads [begin, end) of all six take in of a token, drawn from the token's number, so that
@@ -66,12 +77,13 @@ struct DeltaScene {
       put(qkv, kAllHeads / group * shape.key_dim, heads.begin / group * shape.key_dim,
           shape.keys());
       put(qkv, kAllHeads * shape.value_dim, heads.begin * shape.value_dim, shape.values());
-      put(a, kAllHeads, heads.begin, heads.size());
+      put(a, kAllHeads * shape.decays(), heads.begin * shape.decays(),
+          heads.size() * shape.decays());
       put(b, kAllHeads, heads.begin, heads.size());
     }
     const int rows = static_cast<int>(tokens), own = static_cast<int>(heads.size());
     DeltaInputs out = {.qkv = from_host(qkv, {rows, static_cast<int>(shape.qkv())}),
-                       .a = from_host(a, {rows, own})};
+                       .a = from_host(a, {rows, own * static_cast<int>(shape.decays())})};
     if (shape.form != DeltaForm::kSsd) out.b = from_host(b, {rows, own});
     return out;
   }
@@ -101,7 +113,7 @@ DeltaOutcome run_delta(Path path, topology::Range heads, DeltaForm form = DeltaF
   Context context;
   context.path = path;
   if (context.is_fast()) context.workers = std::make_shared<kernels::WorkerPool>(2);
-  const Weights w(std::make_shared<DeltaCheckpoint>(), context, {}, {});
+  const Weights w(std::make_shared<DeltaCheckpoint>(form), context, {}, {});
   const DeltaShape shape = {.key_heads = heads.size() / 2,
                             .value_heads = heads.size(),
                             .key_dim = 5,
@@ -149,13 +161,71 @@ TEST_CASE("gated delta: both paths agree on outputs and states, of all heads and
   }
 }
 
-TEST_CASE("gated delta: so they do in Mamba 2's form") {
-  for (const topology::Range heads : {topology::Range{0, 6}, topology::Range{2, 4}}) {
-    const auto fast = run_delta(Path::kFast, heads, DeltaForm::kSsd);
-    const auto plain = run_delta(Path::kPlain, heads, DeltaForm::kSsd);
-    check_near(fast.out, plain.out);
-    check_near(fast.states, plain.states);
-  }
+TEST_CASE("gated delta: so they do in the other forms") {
+  for (const DeltaForm form : {DeltaForm::kSsd, DeltaForm::kChannelDelta})
+    for (const topology::Range heads : {topology::Range{0, 6}, topology::Range{2, 4}}) {
+      CAPTURE((form == DeltaForm::kSsd));
+      const auto fast = run_delta(Path::kFast, heads, form);
+      const auto plain = run_delta(Path::kPlain, heads, form);
+      check_near(fast.out, plain.out);
+      check_near(fast.states, plain.states);
+    }
+}
+
+TEST_CASE("gated delta: decays of channels make no numbers too large over a long row") {
+  const auto run = [](Path path) {
+    use_device(mx::Device::cpu);
+    Context context;
+    context.path = path;
+    if (context.is_fast()) context.workers = std::make_shared<kernels::WorkerPool>(1);
+    const Weights w(std::make_shared<DeltaCheckpoint>(DeltaForm::kChannelDelta), context, {}, {});
+    const DeltaShape shape = {.key_heads = 6,
+                              .value_heads = 6,
+                              .key_dim = 5,
+                              .value_dim = 7,
+                              .form = DeltaForm::kChannelDelta};
+    const GatedDelta delta(w / "attn", shape, {0, 6});
+    StatePool pool = make_state_pool(1, delta.state_floats());
+    DeltaScene scene{shape, {0, 6}};
+    const Step step({{.tokens = std::vector<int32_t>(150), .pages = {0}}}, 256);
+    const array y = delta(pool, {.floats = delta.state_floats()}, scene.next(150), step);
+    if (context.is_fast())
+      run_graph(y);
+    else
+      mx::eval(y);
+    std::vector<float> out;
+    append(out, y);
+    return out;
+  };
+  const auto plain = run(Path::kPlain);
+  check_near(run(Path::kFast), plain);
+  CHECK(std::ranges::none_of(plain, [](float x) { return std::isnan(x); }));
+}
+
+TEST_CASE("gated delta: without a, Mamba 2's steps are what its biases say") {
+  const auto run = [](bool has_a) {
+    Context context;
+    context.workers = std::make_shared<kernels::WorkerPool>(1);
+    const DeltaShape shape = {.key_heads = 2,
+                              .value_heads = 2,
+                              .key_dim = 3,
+                              .value_dim = 4,
+                              .form = DeltaForm::kSsd,
+                              .most_dt = 10};
+    const GatedDelta delta(context, shape,
+                           {.a_log = {-1, 0.5F}, .dt_bias = {0.1F, -1}, .skip = {0, 2}});
+    StatePool pool = make_state_pool(1, delta.state_floats());
+    DeltaInputs in = {.qkv = mx::reshape(mx::arange(60, mx::float32), {3, 20})};
+    in.qkv.eval();
+    if (has_a) in.a = from_host(std::vector<float>(6), {3, 2});
+    const Step step({{.tokens = {1, 2, 3}, .pages = {0}}}, 4);
+    const array y = delta(pool, {.floats = delta.state_floats()}, in, step);
+    run_graph(y);
+    std::vector<float> out;
+    append(out, y);
+    return out;
+  };
+  CHECK(run(false) == run(true));
 }
 
 TEST_CASE("gated delta: ranks have the heads of their columns, and what these share") {

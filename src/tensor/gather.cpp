@@ -21,6 +21,13 @@ array take_fast(const array& x, const std::vector<uint32_t>& rows) {
   });
 }
 
+/// A matrix of floats in memory.
+struct ColumnsFrom {
+  const float* first;
+  size_t stride;
+  size_t width;
+};
+
 }  // namespace
 
 array take_rows(const array& x, const std::vector<uint32_t>& rows) {
@@ -47,23 +54,26 @@ std::vector<array> split_columns(const Context& context, const array& x, uint32_
       });
 }
 
-array join_columns(const Context& context, const array& a, const array& b) {
-  if (!context.is_fast()) return mx::concatenate({a, b}, 1);
-  const mx::Shape shape = {a.shape(0), a.shape(1) + b.shape(1)};
-  return cpu_op(
-      "JoinColumns", shape, mx::float32, {a, b}, [](const auto& in, auto& out) -> CpuCall {
-        allocate(out[0]);
-        return [a = in[0].template data<float>(), a_stride = row_stride(in[0]),
-                a_width = static_cast<size_t>(in[0].shape(1)), b = in[1].template data<float>(),
-                b_stride = row_stride(in[1]), b_width = static_cast<size_t>(in[1].shape(1)),
-                to = out[0].template data<float>(), rows = static_cast<size_t>(in[0].shape(0))] {
-          for (size_t r = 0; r < rows; ++r) {
-            float* row = to + r * (a_width + b_width);
-            std::copy_n(a + r * a_stride, a_width, row);
-            std::copy_n(b + r * b_stride, b_width, row + a_width);
-          }
-        };
-      });
+array join_columns(const Context& context, std::vector<array> parts) {
+  if (!context.is_fast()) return mx::concatenate(std::move(parts), 1);
+  int width = 0;
+  for (const array& part : parts) width += part.shape(1);
+  const mx::Shape shape = {parts[0].shape(0), width};
+  return cpu_op("JoinColumns", shape, mx::float32, std::move(parts),
+                [](const auto& in, auto& out) -> CpuCall {
+                  allocate(out[0]);
+                  std::vector<ColumnsFrom> from;
+                  for (const array& part : in)
+                    from.push_back({part.template data<float>(), row_stride(part),
+                                    static_cast<size_t>(part.shape(1))});
+                  return [from = std::move(from), to = out[0].template data<float>(),
+                          rows = static_cast<size_t>(out[0].shape(0))] {
+                    float* at = to;
+                    for (size_t r = 0; r < rows; ++r)
+                      for (const ColumnsFrom& part : from)
+                        at = std::copy_n(part.first + r * part.stride, part.width, at);
+                  };
+                });
 }
 
 array zeros_after(const Context& context, const array& x, uint32_t width) {

@@ -15,8 +15,8 @@ array take_outputs(const Context& context, const array& x, const Step& step);
 /// x [tokens, n * width] cut by columns: n times [tokens, width].
 std::vector<array> split_columns(const Context& context, const array& x, uint32_t width);
 
-/// a and b, [tokens, any] each, side by side.
-array join_columns(const Context& context, const array& a, const array& b);
+/// Matrices [tokens, any] side by side.
+array join_columns(const Context& context, std::vector<array> parts);
 
 /// Zeros [rows of x, width] that wait for x: a rank without a part adds them where others add
 /// theirs, and must reach its exchanges in the same order as they.

@@ -7,6 +7,7 @@
 
 #include "tensor/device.h"
 #include "tensor/evaluator.h"
+#include "tensor/group_norm.h"
 #include "tensor/host.h"
 
 namespace tandem::tensor {
@@ -65,6 +66,39 @@ TEST_CASE("rms norm: groups of columns are normed apart, and each column has its
       CHECK(on_host<float>(y)[i] == doctest::Approx(want).epsilon(1e-5));
     }
   }
+}
+
+TEST_CASE("group norm: columns are normed by their groups, and strided rows as dense ones") {
+  use_device(mx::Device::cpu);
+  const auto checkpoint = std::make_shared<NormCheckpoint>();
+  std::vector<float> x(2 * 15);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>((i * 7) % 11) - 4;
+  for (const Path path : {Path::kFast, Path::kPlain}) {
+    Context context;
+    context.path = path;
+    if (context.is_fast()) context.workers = std::make_shared<kernels::WorkerPool>(2);
+    const Weights w(checkpoint, context, {}, {});
+    const GroupNorm norm(w / "norm", 1e-5, {.all = 12, .groups = 3, .here = {0, 12}});
+    const array all = from_host(x, {2, 15});
+    array columns = mx::slice(all, {0, 0}, {2, 12});
+    columns.eval();
+    const array y = norm(columns);
+    if (context.is_fast())
+      run_graph(y);
+    else
+      mx::eval(y);
+    for (size_t i = 0; i < 24; ++i) {
+      const float* group = x.data() + i / 12 * 15 + i % 12 / 4 * 4;
+      float squares = 0;
+      for (size_t j = 0; j < 4; ++j) squares += group[j] * group[j];
+      const float want =
+          group[i % 4] / std::sqrt(squares / 4 + 1e-5F) * checkpoint->weight_[i % 12];
+      CHECK(on_host<float>(y)[i] == doctest::Approx(want).epsilon(1e-5));
+    }
+  }
+  const Weights w(checkpoint, Context{}, {}, {});
+  CHECK_THROWS_AS(GroupNorm(w / "norm", 1e-5, {.all = 16, .groups = 4, .here = {0, 8}}),
+                  LoadFailure);
 }
 
 TEST_CASE("rms norm: a weight of other columns than a row has is refused") {

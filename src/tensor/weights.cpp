@@ -36,6 +36,16 @@ T checked(Result<T> result) {
 /// Buffers that some exporters keep beside the weights and that every loader recomputes.
 bool is_recomputed(std::string_view name) { return name.ends_with("rotary_emb.inv_freq"); }
 
+/// Elements of a tensor of one axis, perhaps beside axes of 1; below 0 for another.
+int64_t length_of(const std::vector<int64_t>& shape) {
+  int64_t all = 1, longest = 1;
+  for (const int64_t axis : shape) {
+    all *= axis;
+    longest = std::max(longest, axis);
+  }
+  return shape.empty() || all != longest ? -1 : all;
+}
+
 }  // namespace
 
 Weights::Weights(std::shared_ptr<const format::Checkpoint> checkpoint,
@@ -80,13 +90,17 @@ format::Tensor Weights::raw(std::string_view leaf, std::optional<topology::Range
 
 std::vector<float> Weights::vector(std::string_view leaf,
                                    std::optional<topology::Range> range) const {
-  const format::Tensor tensor = raw(leaf, range);
-  if (tensor.shape.size() != 1)
-    throw LoadFailure({ErrorCode::kCorrupt, fmt::format("{} should be a vector", name_of(leaf))});
+  const int64_t all = length_of(checked(shared_->checkpoint->describe(name_of(leaf))).shape);
+  if (all < 0 || (range && int64_t{range->end} > all))
+    throw LoadFailure(
+        {ErrorCode::kCorrupt, fmt::format("{} should be a vector of {} numbers", name_of(leaf),
+                                          range ? fmt::format("{} or more", range->end) : "some")});
+  const format::Tensor tensor = raw(leaf);
+  const topology::Range wanted = range.value_or(topology::Range{0, static_cast<uint32_t>(all)});
   const kernels::ScalarType type = scalar_type(tensor.dtype);
-  std::vector<float> out(static_cast<size_t>(tensor.shape[0]));
+  std::vector<float> out(wanted.size());
   for (size_t i = 0; i < out.size(); ++i)
-    out[i] = kernels::load_scalar(tensor.bytes.data(), type, i);
+    out[i] = kernels::load_scalar(tensor.bytes.data(), type, wanted.begin + i);
   if (!std::ranges::all_of(out, [](float x) { return std::isfinite(x); }))
     throw LoadFailure(
         {ErrorCode::kCorrupt,

@@ -18,7 +18,9 @@ namespace tandem {
 inline std::filesystem::path checkpoints_folder, logits_folder;  // set by main()
 inline std::string only_checkpoints;  // how the names of those that count begin; set by main()
 
-inline constexpr std::array kModels = {"deepseek_v2",
+inline constexpr std::array kModels = {"bailing_hybrid",
+                                       "bailing_hybrid_bias",
+                                       "deepseek_v2",
                                        "deepseek_v2_lite",
                                        "deepseek_v3",
                                        "deepseek_v32",
@@ -36,6 +38,8 @@ inline constexpr std::array kModels = {"deepseek_v2",
                                        "glm_moe_dsa",
                                        "gpt_oss",
                                        "kimi_k25",
+                                       "kimi_linear",
+                                       "kimi_linear_groups",
                                        "lfm2",
                                        "lfm2_bias",
                                        "lfm2_moe",
@@ -66,8 +70,9 @@ inline constexpr std::array kModels = {"deepseek_v2",
                                        "step3p5",
                                        "step3p5_published"};
 /// Those that are also there as they were released, in float32.
-inline constexpr std::array kUpstream = {"mamba2",  "nemotron_h",  "nemotron_h_latent",
-                                         "qwen3_5", "qwen3_5_moe", "qwen3_next"};
+inline constexpr std::array kUpstream = {"bailing_hybrid", "kimi_linear",       "mamba2",
+                                         "nemotron_h",     "nemotron_h_latent", "qwen3_5",
+                                         "qwen3_5_moe",    "qwen3_next"};
 inline constexpr std::array kVariants = {"f32", "g64", "g32"};
 /// Models as their publishers lay them out (layouts.py).
 inline constexpr std::array kLayouts = {"llama-awq", "minimax-fp8", "qwen3_moe-stacked"};

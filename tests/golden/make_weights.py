@@ -15,12 +15,14 @@ import struct
 import sys
 import zlib
 
+import linear_attention
 import numpy as np
 from layouts import LAYOUTS
 
 HERE = pathlib.Path(__file__).resolve().parent
 SEED, HIDDEN, VOCAB = 1, 128, 320
 UPSTREAM = (
+    *linear_attention.KINDS,
     "mamba2",
     "nemotron_h",
     "nemotron_h_latent",
@@ -579,6 +581,7 @@ def architectures():
         ),
     )
     families |= ssd_families()
+    families |= linear_attention.families(base)
     # A model that sees: the text model of another config, under other names, beside what is left out.
     families["gemma3"] = dict(
         model_type="gemma3", vocab_size=VOCAB, text_config=families["gemma3_text"], vision_config=dict(hidden_size=8)
@@ -690,6 +693,9 @@ def ssd_families():
 def experts_of(config, layer):
     """(block, experts, width of each) of a layer that has some, else None."""
     kind = config["model_type"]
+    if kind in linear_attention.KINDS:
+        moe = ("mlp", config["num_experts"], config["moe_intermediate_size"])
+        return moe if linear_attention.has_experts(config, layer) else None
     if kind == "gpt_oss":
         return "mlp", config["num_local_experts"], config["intermediate_size"]
     if kind == "lfm2_moe":
@@ -728,7 +734,8 @@ def quantization(config, variant):
         return whole | {router: dict(group_size=64, bits=8) for router in routers}
     if config.get("has_plain_routers"):
         return whole
-    name = {"gpt_oss": "router", "step3p5": "gate.gate"}.get(config["model_type"], "gate")
+    names = {"gpt_oss": "router", "step3p5": "gate.gate", "bailing_hybrid": "gate.gate_proj"}
+    name = names.get(config["model_type"], "gate")
     blocks = [f"model.layers.{i}.{experts_of(config, i)[0]}" for i in layers if experts_of(config, i)]
     routers = [f"{block}.{name}" for block in blocks]
     if is_delta(config):
@@ -970,6 +977,8 @@ def shapes(config):
         return step3p5_shapes(config)
     if config["model_type"] in SSD:
         return ssd_shapes(config)
+    if config["model_type"] in linear_attention.KINDS:
+        return linear_attention.shapes(config)
     if config["model_type"] in ("lfm2", "lfm2_moe"):
         return lfm2_shapes(config)
     head_dim = config.get("head_dim", HIDDEN // config["num_attention_heads"])
@@ -1155,7 +1164,9 @@ def tensors(config, variant, is_released=False):
         is_kept = len(shape) == 1 or name.endswith((".conv.weight", ".conv1d.weight", ".bias"))
         is_kept |= is_released and ".experts." not in name
         is_kept |= config["model_type"] in PLAIN_ROUTERS and name.endswith("mlp.gate.weight")
-        is_kept |= name.endswith("mixer.gate.weight")
+        is_kept |= name.endswith("mixer.gate.weight") or linear_attention.is_dense(name)
+        group = VARIANTS.get(variant)
+        is_kept |= group is not None and shape[-1] % group != 0
         # The reference would quantize what it makes of this once more.
         is_kept |= config["model_type"] == "deepseek_v3" and name.endswith("kv_b_proj.weight")
         if variant == "f32" and ".switch_glu." in name:
@@ -1199,6 +1210,9 @@ def upstream(config, items):
     kind = config["model_type"]
     if kind in SSD:
         yield from upstream_ssd(items)
+        return
+    if kind in linear_attention.KINDS:
+        yield from linear_attention.upstream(config, items)
         return
     prefix = "model.language_model." if kind.startswith("qwen3_5") else "model."
     fused = {}

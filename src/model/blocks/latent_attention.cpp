@@ -27,11 +27,11 @@ tensor::AttentionShape latent_shape(const Weights& w, const Config& c) {
 
 }  // namespace
 
-LatentAttention::LatentAttention(const Weights& w, const Config& c)
+LatentAttention::LatentAttention(const Weights& w, const Config& c, const char* out)
     : context_(w.context()),
       shape_(latent_shape(w, c)),
       rope_(c.latent.rope),
-      out_(w / "o_proj", c.hidden, c.heads * c.head_dim, columns_of(w.part().heads, c.head_dim)) {
+      out_(w / out, c.hidden, c.heads * c.head_dim, columns_of(w.part().heads, c.head_dim)) {
   if (shape_.heads == 0) {
     w.skip();
     return;
@@ -97,7 +97,7 @@ array LatentAttention::operator()(const array& x, kv::Layer* kv, const tensor::S
   const array query = query_ ? (*query_norm_)(parts[0]) : parts[0];
   const array heads = query_ ? (*query_)(query) : parts[0];
   const array queries = (*embed_)(heads, rope_);
-  const array keys = join_columns(context_, parts[1], (*latent_norm_)(parts[2]));
+  const array keys = join_columns(context_, {parts[1], (*latent_norm_)(parts[2])});
   std::optional<tensor::ChosenKeys> chosen;
   if (choice_) {
     const auto key_and_weights = choice_->key_and_weights(x);

@@ -21,7 +21,7 @@ namespace tandem::model {
 /// chooses, so that all ranks choose alike (DeepSeek V3.2).
 class LatentAttention {
  public:
-  LatentAttention(const tensor::Weights& w, const Config& config);
+  LatentAttention(const tensor::Weights& w, const Config& config, const char* out = "o_proj");
 
   /// [tokens, hidden] → the same.
   tensor::array operator()(const tensor::array& x, kv::Layer* kv, const tensor::Step& step) const;
