@@ -180,6 +180,15 @@ Result<Gguf> Gguf::parse(std::span<const std::byte> bytes, uint64_t file_size) {
   return gguf;
 }
 
+Status Gguf::add_part(const Gguf& other, size_t part) {
+  for (const auto& [name, tensor] : other.tensors_) {
+    const auto [added, is_new] = tensors_.emplace(name, tensor);
+    if (!is_new) return corrupt(fmt::format("tensor {} is in two files", name));
+    added->second.part = part;
+  }
+  return {};
+}
+
 const GgufValue* Gguf::find(std::string_view key) const {
   const auto found = metadata_.find(key);
   return found == metadata_.end() ? nullptr : &found->second;
@@ -226,6 +235,8 @@ std::vector<int64_t> Gguf::integers(std::string_view key) const {
   const GgufValue* value = find(key);
   if (value == nullptr) return {};
   if (const auto* items = std::get_if<std::vector<int64_t>>(value)) return *items;
+  if (const auto* flags = std::get_if<std::vector<bool>>(value))
+    return {flags->begin(), flags->end()};
   const auto* items = std::get_if<std::vector<uint64_t>>(value);
   return items == nullptr ? std::vector<int64_t>{}
                           : std::vector<int64_t>(items->begin(), items->end());

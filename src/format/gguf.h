@@ -41,6 +41,7 @@ struct GgufTensor {
   uint32_t type = 0;           // a GgmlType, or a type that we do not read
   std::vector<int64_t> shape;  // row-major: the file's dimensions reversed
   uint64_t offset = 0;         // from the start of the file
+  size_t part = 0;             // which file of a model in several
 };
 
 /// A decoded header. Immutable.
@@ -50,6 +51,10 @@ class Gguf {
   /// file's length. kCorrupt when lengths, counts or offsets leave the file; kUnsupported for other
   /// versions.
   static Result<Gguf> parse(std::span<const std::byte> bytes, uint64_t file_size);
+
+  /// Adds the tensors of another file of the same model, `part`. kCorrupt names one that is in
+  /// both.
+  Status add_part(const Gguf& other, size_t part);
 
   const std::map<std::string, GgufValue, std::less<>>& metadata() const { return metadata_; }
   const std::map<std::string, GgufTensor, std::less<>>& tensors() const { return tensors_; }
@@ -62,6 +67,7 @@ class Gguf {
   const std::string* text(std::string_view key) const;
   const std::vector<std::string>* texts(std::string_view key) const;
   std::vector<double> reals(std::string_view key) const;
+  /// Of truth values 0 and 1.
   std::vector<int64_t> integers(std::string_view key) const;
 
  private:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "format/gguf.h"
+#include "format/gguf/architecture.h"
 #include "format/gguf_blocks.h"
 #include "format/mapped_file.h"
 
@@ -40,39 +41,53 @@ Dtype plain_dtype(GgmlType type) {
   return type == GgmlType::kBF16 ? Dtype::kBF16 : Dtype::kF32;
 }
 
+/// Read with the config.
+bool is_of_config(std::string_view gguf_name) {
+  return gguf_name == "rope_freqs.weight" || gguf_name == "rope_factors_long.weight" ||
+         gguf_name == "rope_factors_short.weight";
+}
+
+/// The files of a model and what all of them hold.
+struct GgufFiles {
+  std::vector<MappedFile> files;
+  Gguf gguf;
+
+  std::string path(size_t part = 0) const { return files[part].path().string(); }
+};
+
+/// Tensors as they are in the files, under their names in the Hugging Face layout.
 class GgufCheckpoint final : public Checkpoint {
  public:
-  GgufCheckpoint(MappedFile file, Gguf gguf, Json config)
-      : file_(std::move(file)), gguf_(std::move(gguf)), config_(std::move(config)) {}
+  GgufCheckpoint(GgufFiles model, Json config)
+      : model_(std::move(model)), config_(std::move(config)) {}
 
   /// Fills the table of names. kUnsupported names a tensor that the model would need and we cannot
   /// read.
-  Status index() {
-    const auto model_type = config_.at("model_type").get<std::string>();
-    for (const auto& [gguf_name, tensor] : gguf_.tensors()) {
-      const std::string name = hugging_face_name(gguf_name, model_type);
-      if (name.empty() && gguf_name == "rope_freqs.weight") continue;  // see add_rope_factors
+  Status index(const GgufArchitecture& architecture) {
+    for (const auto& [gguf_name, tensor] : model_.gguf.tensors()) {
+      if (is_of_config(gguf_name)) continue;
+      const std::string name = hugging_face_name(gguf_name, architecture);
       if (name.empty())
-        return Error{
-            ErrorCode::kUnsupported,
-            fmt::format("{}: tensor {} is not known in this architecture", path(), gguf_name)};
+        return Error{ErrorCode::kUnsupported,
+                     fmt::format("{}: tensor {} is not known in architecture {}",
+                                 model_.path(tensor.part), gguf_name, architecture.name)};
       if (!is_readable(tensor.type)) {
         return Error{ErrorCode::kUnsupported,
                      fmt::format("{}: tensor {} has ggml type {}; F32, F16, BF16, Q4_0, Q4_1, Q8_0 "
                                  "and MXFP4 are supported",
-                                 path(), gguf_name, tensor.type)};
+                                 model_.path(tensor.part), gguf_name, tensor.type)};
       }
       const Status added = add(name, tensor);
       if (!added) return added.error();
     }
-    return add_rope_factors();
+    return {};
   }
 
   const Json& config() const override { return config_; }
   bool has(std::string_view name) const override { return sources_.find(name) != sources_.end(); }
   uint64_t weight_bytes() const override { return weight_bytes_; }
   std::filesystem::path directory() const override { return {}; }
-  const Gguf* gguf() const override { return &gguf_; }
+  const Gguf* gguf() const override { return &model_.gguf; }
 
   std::vector<std::string> names() const override {
     std::vector<std::string> result;
@@ -83,7 +98,7 @@ class GgufCheckpoint final : public Checkpoint {
   Result<Tensor> describe(std::string_view name) const override {
     const auto found = sources_.find(name);
     if (found == sources_.end())
-      return Error{ErrorCode::kNotFound, fmt::format("{} has no tensor {}", path(), name)};
+      return Error{ErrorCode::kNotFound, fmt::format("{} has no tensor {}", model_.path(), name)};
     const GgufTensor& stored = *found->second.tensor;
     const auto type = static_cast<GgmlType>(stored.type);
     Tensor tensor{.dtype = Dtype::kF16, .shape = stored.shape, .bytes = {}, .owner = nullptr};
@@ -131,52 +146,36 @@ class GgufCheckpoint final : public Checkpoint {
   }
 
  private:
-  std::string path() const { return file_.path().string(); }
-
   Status add(const std::string& name, const GgufTensor& tensor) {
+    const std::string path = model_.path(tensor.part);
     const auto type = static_cast<GgmlType>(tensor.type);
     const int64_t width = tensor.shape.empty() ? 0 : tensor.shape.back();
     uint64_t elements = 1;
     for (const int64_t axis : tensor.shape) {
       if (__builtin_mul_overflow(elements, static_cast<uint64_t>(axis), &elements))
-        return Error{ErrorCode::kCorrupt, fmt::format("{}: tensor {} is too large", path(), name)};
+        return Error{ErrorCode::kCorrupt, fmt::format("{}: tensor {} is too large", path, name)};
     }
     const bool blocks = block_bits(type).has_value();
     if (blocks && (width % kBlockGroup != 0 || !name.ends_with(".weight"))) {
       return Error{ErrorCode::kCorrupt,
-                   fmt::format("{}: tensor {} has rows of {}, not a multiple of {}", path(), name,
+                   fmt::format("{}: tensor {} has rows of {}, not a multiple of {}", path, name,
                                width, kBlockGroup)};
     }
     const uint64_t bytes = elements > (uint64_t{1} << 48) ? elements : stored_bytes(type, elements);
-    if (bytes > file_.size() - tensor.offset) {
+    if (bytes > model_.files[tensor.part].size() - tensor.offset) {
       return Error{ErrorCode::kCorrupt,
                    fmt::format("{}: tensor {} ends behind the end of the file: it is truncated",
-                               path(), name)};
+                               path, name)};
     }
     weight_bytes_ += bytes;
-    sources_.emplace(name, Source{&tensor, blocks ? Part::kCodes : Part::kPlain});
+    const Source source = {&tensor, blocks ? Part::kCodes : Part::kPlain};
+    if (!sources_.emplace(name, source).second)
+      return Error{ErrorCode::kCorrupt, fmt::format("{}: two tensors are {}", path, name)};
     if (!blocks) return {};
     const std::string module = name.substr(0, name.rfind('.'));
     sources_.emplace(module + ".scales", Source{&tensor, Part::kScales});
     if (block_mode(type) == QuantMode::kAffine)
       sources_.emplace(module + ".biases", Source{&tensor, Part::kBiases});
-    return {};
-  }
-
-  /// Llama 3.1's converter bakes the llama3 rope rule into a tensor of divisors, one per frequency.
-  Status add_rope_factors() {
-    const auto found = gguf_.tensors().find("rope_freqs.weight");
-    if (found == gguf_.tensors().end()) return {};
-    const GgufTensor& tensor = found->second;
-    if (tensor.shape.size() != 1 || static_cast<GgmlType>(tensor.type) != GgmlType::kF32) {
-      return Error{ErrorCode::kCorrupt,
-                   fmt::format("{}: rope_freqs.weight is not a list of F32", path())};
-    }
-    const auto mapped = file_.map(tensor.offset, static_cast<uint64_t>(tensor.shape[0]) * 4);
-    if (!mapped) return mapped.error();
-    std::vector<float> factors(static_cast<size_t>(tensor.shape[0]));
-    std::memcpy(factors.data(), mapped->bytes.data(), mapped->bytes.size());
-    config_["rope_scaling"] = {{"rope_type", "factors"}, {"factors", factors}};
     return {};
   }
 
@@ -192,8 +191,9 @@ class GgufCheckpoint final : public Checkpoint {
     uint64_t row = 1;
     for (size_t i = 1; i < tensor.shape.size(); ++i) row *= static_cast<uint64_t>(tensor.shape[i]);
     const uint64_t row_bytes = stored_bytes(static_cast<GgmlType>(tensor.type), row);
-    return file_.map(tensor.offset + row_bytes * static_cast<uint64_t>(range.begin),
-                     row_bytes * static_cast<uint64_t>(range.end - range.begin));
+    return model_.files[tensor.part].map(
+        tensor.offset + row_bytes * static_cast<uint64_t>(range.begin),
+        row_bytes * static_cast<uint64_t>(range.end - range.begin));
   }
 
   static std::vector<std::byte> convert(const Source& source, std::span<const std::byte> blocks) {
@@ -202,31 +202,87 @@ class GgufCheckpoint final : public Checkpoint {
     return source.part == Part::kScales ? block_scales(type, blocks) : block_biases(type, blocks);
   }
 
-  const MappedFile file_;
-  const Gguf gguf_;
-  Json config_;
+  const GgufFiles model_;
+  const Json config_;
   std::map<std::string, Source, std::less<>> sources_;
   uint64_t weight_bytes_ = 0;
 };
 
-}  // namespace
+Error in_file(const MappedFile& file, const Error& error) {
+  return {error.code, fmt::format("{}: {}", file.path().string(), error.message)};
+}
 
-Result<std::shared_ptr<const Checkpoint>> open_gguf_checkpoint(const std::filesystem::path& path) {
+Result<GgufFiles> open_part(const std::filesystem::path& path) {
   auto file = MappedFile::open(path);
   if (!file) return file.error();
   const auto whole = file->map(0, file->size());
   if (!whole) return whole.error();
   auto gguf = Gguf::parse(whole->bytes, file->size());
-  if (!gguf)
-    return Error{gguf.error().code, fmt::format("{}: {}", path.string(), gguf.error().message)};
-  auto config = config_from_gguf(*gguf);
-  if (!config)
-    return Error{config.error().code, fmt::format("{}: {}", path.string(), config.error().message)};
-  auto checkpoint =
-      std::make_shared<GgufCheckpoint>(std::move(*file), std::move(*gguf), std::move(*config));
-  const Status indexed = checkpoint->index();
-  if (!indexed) return indexed.error();
-  return std::shared_ptr<const Checkpoint>(std::move(checkpoint));
+  if (!gguf) return in_file(*file, gguf.error());
+  GgufFiles out;
+  out.gguf = *std::move(gguf);
+  out.files.push_back(*std::move(file));
+  return out;
+}
+
+/// Adds the other files of a model in several, which lie beside the first.
+Status add_others(const std::filesystem::path& first, GgufFiles& model) {
+  constexpr uint64_t kMostParts = 10'000;
+  const uint64_t parts = model.gguf.number("split.count").value_or(1);
+  if (parts <= 1) return {};
+  const std::string name = first.filename().string();
+  const std::string end = fmt::format("-00001-of-{:05}.gguf", parts);
+  if (parts > kMostParts || !name.ends_with(end))
+    return Error{ErrorCode::kInvalid,
+                 fmt::format("{}: the model is in {} files: give the first, whose name ends in {}",
+                             first.string(), parts, end)};
+  const std::string stem = name.substr(0, name.size() - end.size());
+  for (uint64_t part = 1; part < parts; ++part) {
+    const auto path =
+        first.parent_path() / fmt::format("{}-{:05}-of-{:05}.gguf", stem, part + 1, parts);
+    auto other = open_part(path);
+    if (!other) return other.error();
+    if (Status added = model.gguf.add_part(other->gguf, part); !added)
+      return in_file(other->files[0], added.error());
+    model.files.push_back(std::move(other->files[0]));
+  }
+  return {};
+}
+
+/// A list of F32 that the config is made of.
+Result<std::vector<float>> read_floats(const GgufFiles& model, const std::string& name) {
+  const auto found = model.gguf.tensors().find(name);
+  if (found == model.gguf.tensors().end())
+    return Error{ErrorCode::kCorrupt, fmt::format("{} is missing", name)};
+  const GgufTensor& tensor = found->second;
+  if (tensor.shape.size() != 1 || static_cast<GgmlType>(tensor.type) != GgmlType::kF32)
+    return Error{ErrorCode::kCorrupt, fmt::format("{} is not a list of F32", name)};
+  const auto mapped =
+      model.files[tensor.part].map(tensor.offset, static_cast<uint64_t>(tensor.shape[0]) * 4);
+  if (!mapped) return mapped.error();
+  std::vector<float> values(static_cast<size_t>(tensor.shape[0]));
+  std::memcpy(values.data(), mapped->bytes.data(), mapped->bytes.size());
+  return values;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Checkpoint>> open_gguf_checkpoint(const std::filesystem::path& path) {
+  auto model = open_part(path);
+  if (!model) return model.error();
+  if (Status added = add_others(path, *model); !added) return added.error();
+  auto config = config_from_gguf(
+      model->gguf, [&](const std::string& name) { return read_floats(*model, name); });
+  if (!config) return in_file(model->files[0], config.error());
+  const auto architecture = find_gguf_architecture(*model->gguf.text("general.architecture"));
+  if (!architecture) return architecture.error();
+  auto checkpoint = std::make_shared<GgufCheckpoint>(*std::move(model), *std::move(config));
+  if (Status indexed = checkpoint->index(*architecture); !indexed) return indexed.error();
+  auto converted = converted_from_gguf(std::move(checkpoint), *architecture);
+  if (!converted)
+    return Error{converted.error().code,
+                 fmt::format("{}: {}", path.string(), converted.error().message)};
+  return converted;
 }
 
 }  // namespace tandem::format

@@ -9,7 +9,6 @@
 
 #include "format/checkpoint.h"
 #include "format/gguf_blocks.h"
-#include "format/gguf_checkpoint.h"
 #include "format/half.h"
 #include "format/testdata/gguf_writer.h"
 
@@ -213,9 +212,11 @@ TEST_CASE("gguf checkpoint: has Hugging Face names, config keys and rows read al
 
 TEST_CASE("gguf checkpoint: an unknown architecture or tensor type is refused by name") {
   GgufWriter other;
-  other.text("general.architecture", "mamba");
+  other.text("general.architecture", "qwen35vlmoe");
   const auto path = write_temp("other.gguf", other.finish());
-  CHECK(open_checkpoint(path).error().message.find("mamba") != std::string::npos);
+  const std::string message = open_checkpoint(path).error().message;
+  CHECK(message.find("qwen35vlmoe is not supported; the nearest is qwen35,") != std::string::npos);
+  CHECK(message.find("minimax-m2") != std::string::npos);
 
   GgufWriter writer = tiny_llama();
   writer.tensor("token_embd.weight", static_cast<GgmlType>(12), {3, 32}, std::string(64, '\0'));
@@ -226,6 +227,52 @@ TEST_CASE("gguf checkpoint: an unknown architecture or tensor type is refused by
   CHECK(opened.error().message.find("type 12") != std::string::npos);
   std::filesystem::remove(path);
   std::filesystem::remove(typed);
+}
+
+/// Opens tiny_llama() in two files, the second of which holds a norm.
+Result<std::shared_ptr<const Checkpoint>> open_in_two(const std::string& second_tensor,
+                                                      const std::string& opened) {
+  GgufWriter first = tiny_llama(), second;
+  first.number("split.count", 2);
+  second.number("split.count", 2);
+  first.tensor("token_embd.weight", GgmlType::kF32, {3, 32}, std::string(3 * 32 * 4, 'x'));
+  second.tensor(second_tensor, GgmlType::kF32, {32}, std::string(128, 'y'));
+  const auto one = write_temp("parts-00001-of-00002.gguf", first.finish());
+  const auto two = write_temp("parts-00002-of-00002.gguf", second.finish());
+  auto result = open_checkpoint(opened.empty() ? one : write_temp(opened, first.finish()));
+  std::filesystem::remove(one);
+  std::filesystem::remove(two);
+  return result;
+}
+
+TEST_CASE("gguf checkpoint: a model in several files is opened by the first") {
+  const auto model = open_in_two("output_norm.weight", "");
+  REQUIRE_MESSAGE(model.has_value(), model.error().message);
+  const auto norm = (*model)->tensor("model.norm.weight");
+  REQUIRE(norm);
+  CHECK(norm->bytes.front() == std::byte{'y'});
+  CHECK((*model)->tensor("model.embed_tokens.weight")->bytes.front() == std::byte{'x'});
+  const auto twice = open_in_two("token_embd.weight", "");
+  REQUIRE_FALSE(twice);
+  CHECK(twice.error().message.find("in two files") != std::string::npos);
+  const auto second = open_in_two("output_norm.weight", "parts.gguf");
+  REQUIRE_FALSE(second);
+  CHECK(second.error().message.find("-00001-of-00002.gguf") != std::string::npos);
+}
+
+TEST_CASE("gguf checkpoint: two tensors of one name, or one that is not known, are named") {
+  for (const auto& [tensor, found] : {std::pair{"blk.0.post_attention_norm.weight", "are model."},
+                                      std::pair{"blk.0.ssm_in.weight", "ssm_in.weight is not"}}) {
+    GgufWriter writer = tiny_llama();
+    writer.tensor("token_embd.weight", GgmlType::kF32, {3, 32}, std::string(3 * 32 * 4, 'x'));
+    writer.tensor("blk.0.ffn_norm.weight", GgmlType::kF32, {32}, std::string(128, 'y'));
+    writer.tensor(tensor, GgmlType::kF32, {32}, std::string(128, 'y'));
+    const auto path = write_temp("names.gguf", writer.finish());
+    const auto opened = open_checkpoint(path);
+    REQUIRE_FALSE(opened);
+    CHECK(opened.error().message.find(found) != std::string::npos);
+    std::filesystem::remove(path);
+  }
 }
 
 }  // namespace

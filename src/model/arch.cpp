@@ -1,11 +1,12 @@
 #include "model/arch.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 #include <utility>
+
+#include "base/nearest_name.h"
 
 namespace tandem::model {
 namespace {
@@ -56,27 +57,6 @@ Status check_experts(const format::Checkpoint& checkpoint, uint32_t experts) {
   return {};
 }
 
-/// Letters to insert, drop or change to make one of the other (Levenshtein).
-size_t edits_between(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t changed = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, changed});
-    }
-  }
-  return row.back();
-}
-
-/// How far a name is from a family's: a wrapper's name that goes on or stops earlier is nearest.
-size_t distance(std::string_view name, std::string_view family) {
-  const bool goes_on = !name.empty() && (name.starts_with(family) || family.starts_with(name));
-  return goes_on ? 0 : edits_between(name, family);
-}
-
 /// A table of another number of rows has rows that no token names, or lacks some.
 Status check_vocab(const format::Checkpoint& checkpoint, const Arch& arch, const Config& config) {
   for (const std::string& name :
@@ -117,18 +97,16 @@ Result<Arch> find_arch(const nlohmann::json& config) {
   const auto type = config.find("model_type");
   const std::string name =
       type != config.end() && type->is_string() ? type->get<std::string>() : std::string("(none)");
-  std::string known;
+  std::vector<std::string_view> known;
   for (const Arch& a : archs()) {
     if (a.model_type == name) return a;
-    known += (known.empty() ? "" : ", ") + std::string(a.model_type);
+    known.push_back(a.model_type);
   }
-  const Arch& nearest = *std::ranges::min_element(
-      archs(), {}, [&](const Arch& a) { return distance(name, a.model_type); });
   return Error{
       ErrorCode::kUnsupported,
       fmt::format("model_type {} is not supported; the nearest family is {}, and these are "
                   "served: {}. docs/models.md says what is planned",
-                  name, nearest.model_type, known)};
+                  name, nearest_name(name, known), fmt::join(known, ", "))};
 }
 
 Result<Description> describe(const format::Checkpoint& checkpoint) {

@@ -27,7 +27,7 @@ std::shared_ptr<const format::Checkpoint> as_gguf(const format::Checkpoint& from
                                        {"expert_feed_forward_length", "moe_intermediate_size"}}) {
     writer.number(std::string("qwen3moe.") + key, config.at(name).get<uint32_t>());
   }
-  write_tensors(writer, from,
+  write_tensors(writer, "qwen3moe", from,
                 gguf_names({"token_embd.weight", "output_norm.weight", "output.weight"},
                            {"attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm",
                             "attn_k_norm", "attn_norm", "ffn_norm", "ffn_gate_inp", "ffn_gate_exps",

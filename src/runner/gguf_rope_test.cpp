@@ -53,7 +53,7 @@ std::shared_ptr<const format::Checkpoint> converted(const format::Checkpoint& fr
                                           {"context_length", 512}}) {
     writer.number(std::string("llama.") + key, value);
   }
-  write_tensors(writer, from,
+  write_tensors(writer, "llama", from,
                 gguf_names({"token_embd.weight", "output_norm.weight"},
                            {"attn_q", "attn_k", "attn_v", "attn_output", "attn_norm", "ffn_norm",
                             "ffn_gate", "ffn_up", "ffn_down"}));

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "format/gguf_checkpoint.h"
+#include "format/gguf/architecture.h"
 #include "format/testdata/gguf_writer.h"
 
 namespace tandem::runner {
@@ -22,10 +22,13 @@ inline std::vector<std::string> gguf_names(std::vector<std::string> whole,
 
 /// Writes the tensors, which `from` holds in float32 under their names in Hugging Face's format.
 inline void write_tensors(format::GgufWriter& writer,
+                          const char* architecture,
                           const format::Checkpoint& from,
                           const std::vector<std::string>& names) {
+  const auto table = format::find_gguf_architecture(architecture);
+  REQUIRE(table);
   for (const std::string& name : names) {
-    const auto tensor = from.tensor(format::hugging_face_name(name));
+    const auto tensor = from.tensor(format::hugging_face_name(name, *table));
     REQUIRE(tensor);
     writer.tensor(name, format::GgmlType::kF32, {tensor->shape.begin(), tensor->shape.end()},
                   {reinterpret_cast<const char*>(tensor->bytes.data()), tensor->bytes.size()});

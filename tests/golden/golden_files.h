@@ -77,6 +77,23 @@ inline constexpr std::array kVariants = {"f32", "g64", "g32"};
 /// Models as their publishers lay them out (layouts.py).
 inline constexpr std::array kLayouts = {"llama-awq", "minimax-fp8", "qwen3_moe-stacked"};
 
+/// Models that are also there as GGUF files (gguf_files.py), in F32 and with matrices in Q8_0.
+inline constexpr std::array kGguf = {"deepseek_v2",     "deepseek_v2_lite",
+                                     "deepseek_v3",     "deepseek_v3_kv_b",
+                                     "gemma2",          "gemma3_text",
+                                     "gemma4_moe",      "gemma4_shared",
+                                     "gemma4_text",     "glm4_moe",
+                                     "glm4_moe_lite",   "lfm2",
+                                     "lfm2_moe",        "llama",
+                                     "llama_tied_bias", "minimax",
+                                     "ministral3",      "mistral",
+                                     "mixtral",         "phi3",
+                                     "qwen2",           "qwen2_moe",
+                                     "qwen3",           "qwen3_5",
+                                     "qwen3_5_moe",     "qwen3_moe",
+                                     "qwen3_next",      "seed_oss",
+                                     "smollm3"};
+
 /// Families that are there in micro-scaled formats, too; the last as published, in mxfp4 alone.
 inline constexpr std::array kMicroScaled = {"gpt_oss", "llama", "qwen3_moe"};
 inline constexpr std::array kModes = {"mxfp4", "mxfp8", "nvfp4"};

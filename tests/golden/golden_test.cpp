@@ -151,6 +151,56 @@ TEST_CASE("upstream: a checkpoint as it was released gives the logits of the one
     }
 }
 
+/// For each model that is there as a GGUF file, on both paths: check(golden, start of the file's
+/// name, path).
+template <class F>
+void for_each_gguf(F check) {
+  for (const char* model : kGguf) {
+    const std::string name(model);
+    if (!name.starts_with(only_checkpoints)) continue;
+    for (const tensor::Path path : {tensor::Path::kPlain, tensor::Path::kFast}) {
+      CAPTURE(name);
+      CAPTURE((path == tensor::Path::kFast));
+      check(Golden(name + "-f32"), name, path);
+    }
+  }
+}
+
+TEST_CASE("gguf: a file gives the logits of the checkpoint it was made of") {
+  for_each_gguf([](const Golden& golden, const std::string& name, tensor::Path path) {
+    Session session(name + "-f32.gguf", path);
+    check_near(in_pieces(session, golden.tokens("tokens"), {21, 9, 1}),
+               golden.logits("full.logits"), tolerance_of("f32"));
+  });
+}
+
+/// The length of a token's difference over that of what is wanted: that of most tokens, since 8
+/// bits may choose another expert for a few.
+double usual_error(const Logits& got, const Logits& want) {
+  REQUIRE(got.size() == want.size());
+  std::vector<double> errors;
+  for (size_t token = 0; token < got.size(); token += kVocab) {
+    double error = 0, size = 0;
+    for (size_t i = token; i < token + kVocab; ++i) {
+      error += std::pow(double{got[i]} - double{want[i]}, 2);
+      size += std::pow(double{want[i]}, 2);
+    }
+    errors.push_back(std::sqrt(error / size));
+  }
+  std::ranges::nth_element(errors, errors.begin() + static_cast<ptrdiff_t>(errors.size() / 2));
+  return errors[errors.size() / 2];
+}
+
+TEST_CASE("gguf: matrices in Q8_0 are converted like those in F32") {
+  for_each_gguf([](const Golden& golden, const std::string& name, tensor::Path path) {
+    Session session(name + "-q8_0.gguf", path);
+    const Tokens tokens = golden.tokens("tokens");
+    const Logits got = in_pieces(session, tokens, {static_cast<int32_t>(tokens.size())});
+    // What 8 bits cost; a matrix in another order gives an error of about 1.
+    CHECK(usual_error(got, golden.logits("full.logits")) < 0.1);
+  });
+}
+
 TEST_CASE("chunk: uneven chunks, then single tokens") {
   for_each_checkpoint(
       [](const Golden& golden, const std::string& name, tensor::Path path, float tolerance) {

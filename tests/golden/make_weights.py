@@ -17,6 +17,7 @@ import zlib
 
 import linear_attention
 import numpy as np
+from gguf_files import GGUF, gguf_of
 from layouts import LAYOUTS
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -411,7 +412,7 @@ def architectures():
             model_type="smollm3",
             num_hidden_layers=4,
             rope_theta=1e6,
-            no_rope_layer_interval=2,
+            no_rope_layer_interval=4,
             tie_word_embeddings=True,
         ),
         "step3p5": dict(
@@ -1292,6 +1293,13 @@ def main():
         config = architectures()[model]
         laid_out, items = lay_out(config, dict(tensors(config, "f32")))
         sums[name] = write_checkpoint(arguments.out / name, laid_out, items.items())
+    for model, quantizes in [(model, quantizes) for model in GGUF for quantizes in (False, True)]:
+        config = architectures()[model]
+        config = config.get("text_config", config)
+        content = gguf_of(model, config, dict(tensors(config, "f32")), quantizes)
+        path = arguments.out / f"{model}-{'q8_0' if quantizes else 'f32'}.gguf"
+        path.write_bytes(content)
+        sums[path.name] = zlib.crc32(content)
     record = HERE / "sums.json"
     if arguments.update:
         record.write_text(json.dumps(sums, indent=1, sort_keys=True) + "\n")
