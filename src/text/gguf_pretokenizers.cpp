@@ -97,6 +97,36 @@ Pretokenization o200k() {
   return {.normalizer = {}, .pre_tokenizer = by_regex(cased_regex(R"(\p{N}{1,3})", tail))};
 }
 
+/// As llama3's, but that merges decide alone.
+Pretokenization dbrx() {
+  return {.normalizer = {}, .pre_tokenizer = by_regex(word_regex(R"(\p{N}{1,3})"))};
+}
+
+/// As qwen2's, but that marks belong to the letters before them.
+Pretokenization qwen35() {
+  const std::string words =
+      fmt::format(R"({}|{}[\p{{L}}\p{{M}}]+|\p{{N}}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*{})",
+                  kContractions, kHeadOfWord, kSpaces);
+  return {.normalizer = {{"type", "NFC"}}, .pre_tokenizer = by_regex(words)};
+}
+
+/// Signs do not take line ends.
+Pretokenization seed_coder() {
+  const std::string words = fmt::format(R"({}|{}\p{{L}}+|\p{{N}}| ?[^\s\p{{L}}\p{{N}}\r\n]+{})",
+                                        kContractions, kHeadOfWord, kSpaces);
+  return {.normalizer = {}, .pre_tokenizer = by_regex(words)};
+}
+
+/// As o200k's, with Chinese characters apart from other letters.
+Pretokenization kimi_k2() {
+  constexpr std::string_view kUpperButHan = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]])";
+  constexpr std::string_view kLowerButHan = R"([\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]])";
+  const std::string words = fmt::format(
+      R"(\p{{Han}}+|{0}{1}*{2}+{3}?|{0}{1}+{2}*{3}?|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*{4})",
+      kHeadOfWord, kUpperButHan, kLowerButHan, kContractions, kSpaces);
+  return {.normalizer = {}, .pre_tokenizer = by_regex(words)};
+}
+
 Pretokenization deepseek3() { return {.normalizer = {}, .pre_tokenizer = deepseek_v3()}; }
 
 const std::vector<Rule>& rules() {
@@ -112,7 +142,16 @@ const std::vector<Rule>& rules() {
                                            {"deepseek-v3", deepseek3},
                                            {"deepseek-r1-qwen", r1_qwen},
                                            {"tekken", tekken},
-                                           {"gpt-4o", o200k}};
+                                           {"gpt-4o", o200k},
+                                           {"minimax-m2", o200k},
+                                           {"kimi-k2", kimi_k2},
+                                           {"glm4", llama3},
+                                           {"lfm2", llama3},
+                                           {"pixtral", llama3},
+                                           {"chatglm-bpe", dbrx},
+                                           {"dbrx", dbrx},
+                                           {"seed-coder", seed_coder},
+                                           {"qwen35", qwen35}};
   return kRules;
 }
 

@@ -84,16 +84,22 @@ json bpe(json vocab, json merges) {
           {"merges", std::move(merges)}};
 }
 
-Result<json> byte_level_json(const GgufVocabulary& vocabulary) {
-  auto rule = pretokenization(vocabulary.pre);
-  if (!rule) return rule.error();
+Result<json> listed_merges(const GgufVocabulary& vocabulary) {
   json merges = json::array();
   for (const std::string& merge : vocabulary.merges) {
     const size_t space = merge.find(' ', 1);
     if (space == std::string::npos) return corrupt(fmt::format("has a merge \"{}\"", merge));
     merges.push_back({merge.substr(0, space), merge.substr(space + 1)});
   }
-  json model = bpe(vocab(vocabulary), std::move(merges));
+  return merges;
+}
+
+Result<json> byte_level_json(const GgufVocabulary& vocabulary) {
+  auto rule = pretokenization(vocabulary.pre);
+  if (!rule) return rule.error();
+  auto merges = listed_merges(vocabulary);
+  if (!merges) return merges;
+  json model = bpe(vocab(vocabulary), *std::move(merges));
   model["ignore_merges"] = rule->ignore_merges;
   return json{{"normalizer", rule->normalizer},
               {"pre_tokenizer", rule->pre_tokenizer},
@@ -136,8 +142,13 @@ json replace(const char* from, const char* to) {
   return {{"type", "Replace"}, {"pattern", {{"String", from}}}, {"content", to}};
 }
 
+/// gemma4's files list merges, others say by scores what is merged first.
 Result<json> sentencepiece_json(const GgufVocabulary& vocabulary) {
-  if (vocabulary.scores.size() != vocabulary.tokens.size()) return corrupt("has no scores");
+  const bool has_list = vocabulary.model == "gemma4";
+  if (!has_list && vocabulary.scores.size() != vocabulary.tokens.size())
+    return corrupt("has no scores");
+  auto merges = has_list ? listed_merges(vocabulary) : merges_from_scores(vocabulary);
+  if (!merges) return merges;
   json normalizers = json::array();
   json decoders = json::array({replace("▁", " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}});
   if (vocabulary.add_space_prefix) {
@@ -145,7 +156,7 @@ Result<json> sentencepiece_json(const GgufVocabulary& vocabulary) {
     decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   }
   normalizers.push_back(replace(" ", "▁"));
-  json model = bpe(vocab(vocabulary), merges_from_scores(vocabulary));
+  json model = bpe(vocab(vocabulary), *std::move(merges));
   model["byte_fallback"] = true;
   model["fuse_unk"] = true;
   for (size_t id = 0; id < vocabulary.tokens.size(); ++id) {
@@ -198,7 +209,8 @@ Result<GgufVocabulary> read_vocabulary(const format::Gguf& gguf) {
   const bool adds_bos = result.model == "llama" || result.pre.starts_with("llama");
   result.add_bos = gguf.boolean("tokenizer.ggml.add_bos_token").value_or(adds_bos);
   result.add_eos = gguf.boolean("tokenizer.ggml.add_eos_token").value_or(false);
-  result.add_space_prefix = gguf.boolean("tokenizer.ggml.add_space_prefix").value_or(true);
+  result.add_space_prefix =
+      gguf.boolean("tokenizer.ggml.add_space_prefix").value_or(result.model != "gemma4");
   return result;
 }
 
@@ -224,10 +236,11 @@ Result<std::string> to_tokenizer_json(const GgufVocabulary& vocabulary) {
   if (auto valid = check(vocabulary); !valid) return valid.error();
   Result<json> made = Error{.code = ErrorCode::kUnsupported,
                             .message = fmt::format("tokenizer.ggml.model \"{}\" is not supported "
-                                                   "(known: gpt2, llama)",
+                                                   "(known: gpt2, llama, gemma4)",
                                                    vocabulary.model)};
   if (vocabulary.model == "gpt2") made = byte_level_json(vocabulary);
-  if (vocabulary.model == "llama") made = sentencepiece_json(vocabulary);
+  if (vocabulary.model == "llama" || vocabulary.model == "gemma4")
+    made = sentencepiece_json(vocabulary);
   if (!made) return made.error();
   json root = std::move(made).value();
   root["version"] = "1.0";

@@ -18,7 +18,7 @@ namespace tandem::text {
 /// The tokenizer.ggml.* metadata that shape a tokenizer. Types: 1 normal, 2 unknown, 3 control, 4
 /// user-defined, 5 unused, 6 byte.
 struct GgufVocabulary {
-  std::string model = {};  // "gpt2": byte-level BPE; "llama": SentencePiece BPE
+  std::string model = {};  // "gpt2": byte-level BPE; "llama", "gemma4": SentencePiece's
   std::string pre = {};    // how text is split before merging; only for "gpt2"
   std::vector<std::string> tokens = {};
   std::vector<double> scores = {};
@@ -28,7 +28,7 @@ struct GgufVocabulary {
   std::optional<TokenId> eos = {};
   bool add_bos = false;
   bool add_eos = false;
-  bool add_space_prefix = true;  // only for "llama"
+  bool add_space_prefix = true;  // not for "gpt2"
 };
 
 /// The same tokenizer as a tokenizer.json. kUnsupported names a model or a splitting rule that is

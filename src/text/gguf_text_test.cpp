@@ -95,6 +95,50 @@ TEST_CASE("gguf text: a SentencePiece vocabulary encodes as its tokenizer.json d
   CHECK_FALSE(convert(vocabulary).strips_leading_space());
 }
 
+TEST_CASE("gguf text: a SentencePiece vocabulary of gemma4 has its merges listed, and no scores") {
+  const Tokenizer original = tandem::text::metaspace_fixture();
+  GgufVocabulary vocabulary = as_gguf("metaspace.json", "gemma4");
+  vocabulary.types[0] = 2;
+  vocabulary.scores.clear();
+  const Tokenizer converted = convert(vocabulary);
+  for (const std::string& text : kTexts) {
+    CAPTURE(text);
+    CHECK(*converted.encode(text, false) == *original.encode(text, false));
+  }
+}
+
+TEST_CASE("gguf text: rules of newer models keep together what theirs do") {
+  GgufVocabulary vocabulary = as_gguf("byte_level.json", "gpt2");
+  // A letter with a mark that NFC leaves apart, and a Chinese character before a letter.
+  const std::string marked = "e\u0334x", chinese = "\u4e2da", sign = "!\n", digits = "11";
+  for (const char* merge : {"! Ċ", "e Ì", "eÌ ´", "eÌ´ x", "ä ¸", "ä¸ Ń", "ä¸Ń a", "1 1"}) {
+    const std::string text(merge);
+    const size_t space = text.find(' ');
+    vocabulary.merges.push_back(text);
+    vocabulary.tokens.push_back(text.substr(0, space) + text.substr(space + 1));
+  }
+  vocabulary.types.resize(vocabulary.tokens.size(), 1);
+  vocabulary.scores.resize(vocabulary.tokens.size(), 0);
+  const auto length = [&](const char* pre, const std::string& text) {
+    vocabulary.pre = pre;
+    return pieces(convert(vocabulary), text).size();
+  };
+  struct Expected {
+    const char* pre;
+    size_t marked, chinese, sign, digits;
+  };
+  for (const Expected& each : {Expected{"qwen2", 4, 1, 1, 2}, Expected{"qwen35", 1, 1, 1, 2},
+                               Expected{"seed-coder", 4, 1, 2, 2}, Expected{"glm4", 4, 1, 1, 1},
+                               Expected{"dbrx", 4, 1, 1, 1}, Expected{"minimax-m2", 1, 1, 1, 1},
+                               Expected{"kimi-k2", 1, 2, 1, 1}}) {
+    CAPTURE(each.pre);
+    CHECK(length(each.pre, marked) == each.marked);
+    CHECK(length(each.pre, chinese) == each.chinese);
+    CHECK(length(each.pre, sign) == each.sign);
+    CHECK(length(each.pre, digits) == each.digits);
+  }
+}
+
 TEST_CASE("gguf text: splitting rules differ where they should") {
   GgufVocabulary vocabulary = as_gguf("byte_level.json", "gpt2");
   vocabulary.tokens.insert(vocabulary.tokens.end(), {"11", "111", "Ġ1"});
