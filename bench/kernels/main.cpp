@@ -1,6 +1,6 @@
 // bench_kernels [--threads N] [--rounds N] [--clock wall|cpu] [--stat median|best] [--level NAME]
-// [--only NAME] [--shape PART] [--tokens N] NAME is limits, matmul, experts, attention, delta or
-// small; products are of N rows alone, without oneDNN's beside them.
+// [--only NAME] [--shape PART] [--tokens N] NAME is limits, matmul, experts, attention, blocks,
+// delta or small; products are of N rows alone, without oneDNN's beside them.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
   if (only.empty() || only == "matmul") bench::bench_matmul(settings, pool);
   if (only.empty() || only == "experts") bench::bench_experts(settings, pool);
   if (only.empty() || only == "attention") bench::bench_attention(settings, pool);
+  if (only.empty() || only == "blocks") bench::bench_blocks(settings, pool);
   if (only.empty() || only == "delta") bench::bench_delta(settings, pool);
   return 0;
 }

@@ -9,19 +9,22 @@
 namespace tandem::format {
 namespace {
 
-constexpr std::array<std::string_view, 10> kTowers = {
-    "vision_tower.", "vision_model.", "visual.",      "multi_modal_projector.", "audio_tower.",
-    "embed_vision.", "embed_audio.",  "vision_embed", "patch_merger.",          "mm_projector."};
+constexpr std::array<std::string_view, 11> kTowers = {
+    "vision_tower.", "vision_model.",    "visual.",      "multi_modal_projector.",
+    "audio_tower.",  "embed_vision.",    "embed_audio.", "vision_embed",
+    "patch_merger.", "patch_merge_mlp.", "mm_projector."};
 
 /// Names of the type that text_config gives where a family here has another.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kTypes = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kTypes = {
     {{"qwen3_vl_text", "qwen3"},
      {"qwen3_vl_moe_text", "qwen3_moe"},
      {"qwen3_5_text", "qwen3_5"},
      {"qwen3_5_moe_text", "qwen3_5_moe"},
      {"gemma3", "gemma3_text"},
      {"gemma4", "gemma4_text"},
-     {"kimi_k25", "kimi_k2"}}};
+     {"kimi_k25", "kimi_k2"},
+     {"minimax_m3", "minimax_m3_vl_text"},
+     {"minimax_m3_vl", "minimax_m3_vl_text"}}};
 
 bool is_of_tower(std::string_view name) {
   return std::ranges::any_of(kTowers, [&](std::string_view tower) {

@@ -94,6 +94,8 @@ TEST_CASE("text model: types are those of families here") {
   CHECK(type("qwen3_5_moe", "qwen3_5_moe_text") == "qwen3_5_moe");
   CHECK(type("gemma3", nullptr) == "gemma3_text");
   CHECK(type("kimi_k25", nullptr) == "kimi_k2");
+  CHECK(type("minimax_m3_vl", nullptr) == "minimax_m3_vl_text");
+  CHECK(type("minimax_m3_vl", "minimax_m3_vl_text") == "minimax_m3_vl_text");
 }
 
 TEST_CASE("text model: a checkpoint of text alone stays what it is; a broken one is refused") {

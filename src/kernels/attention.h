@@ -17,6 +17,7 @@ struct AttentionRow {
   size_t start = 0;                 // position of its first token
   bool is_chunk = false;            // of a prompt: see attention()
   const uint32_t* pages = nullptr;  // page of positions [i * page_tokens, (i + 1) * page_tokens)
+  size_t pages_stride = 0;          // from a KV head's list of pages to the next; 0: all have one
   /// Of one token of latent attention that takes some keys only, ascending: key i of the row is the
   /// one at position chosen[i], and start is their number - 1. Null: it takes all.
   const uint32_t* chosen = nullptr;

@@ -32,7 +32,8 @@ struct PoolBlock {
 
   /// Slots from the pools' begin to this KV head's part of the page of a position.
   [[gnu::always_inline]] size_t page_at(size_t position) const {
-    const size_t page = span.row->pages[position / page_tokens()];
+    const AttentionRow& row = *span.row;
+    const size_t page = row.pages[span.kv_head * row.pages_stride + position / page_tokens()];
     return (page * span.args->kv_heads + span.kv_head) * page_tokens();
   }
   /// Where the dimensions of a key lie page_tokens apart. Requires one that is not latent.

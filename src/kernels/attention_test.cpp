@@ -341,6 +341,42 @@ TEST_CASE("attention: a token that takes some keys attends as if there were no o
   }
 }
 
+TEST_CASE("attention: KV heads with lists of pages of their own attend as each would alone") {
+  for (const CpuLevel level : test_levels()) {
+    WorkerPool one(1, level), three(3, level);
+    for (uint32_t seed = 200; seed < 200 + cases(30); ++seed) {
+      CAPTURE(name(level));
+      CAPTURE(seed);
+      TestRandom random(seed);
+      const Scene scene(random, 1, 900);
+      if (scene.is_latent) continue;
+      AttentionRow row = scene.rows[0];
+      const size_t pages = scene.tables[0].size();
+      std::vector<uint32_t> lists;
+      for (size_t g = 0; g < scene.args.kv_heads; ++g) {
+        std::vector<uint32_t> list = scene.tables[0];  // of which the last page is not full
+        std::rotate(list.begin(), list.begin() + static_cast<ptrdiff_t>(std::min(g, pages - 1)),
+                    list.end() - 1);
+        lists.insert(lists.end(), list.begin(), list.end());
+      }
+      row.pages = lists.data();
+      row.pages_stride = pages;
+      const std::vector<float> out = scene.run(one, std::span(&row, 1));
+      REQUIRE(same_bits(out, scene.run(three, std::span(&row, 1))));
+      row.pages_stride = 0;
+      const auto dim = static_cast<ptrdiff_t>(scene.args.head_dim);
+      for (size_t g = 0; g < scene.args.kv_heads; ++g, row.pages += pages) {
+        const std::vector<float> alone = scene.run(three, std::span(&row, 1));
+        for (size_t i = 0; i < scene.tokens * scene.args.heads; ++i) {
+          const auto from = static_cast<ptrdiff_t>(i) * dim;
+          if (scene.kv_head_of[i % scene.args.heads] == g)
+            REQUIRE(std::equal(out.begin() + from, out.begin() + from + dim, alone.begin() + from));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("attention: spans whose states are joined in several rounds") {
   const CpuLevel level = detect_cpu_level();
   WorkerPool one(1, level), three(3, level);

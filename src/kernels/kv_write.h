@@ -15,7 +15,8 @@ namespace tandem::kernels {
 struct KvWriteArgs {
   float* k = nullptr;        // [tokens, kv_heads, head_dim]; rotated in place where there is a rope
   const float* v = nullptr;  // null: there are keys alone
-  size_t k_stride = 0;       // floats from token to token; 0 means kv_heads * head_dim
+  bool has_key_rows = false;  // keys lie as values do
+  size_t k_stride = 0;        // floats from token to token; 0 means kv_heads * head_dim
   size_t v_stride = 0;
   size_t tokens = 0;
   size_t kv_heads = 0;
@@ -23,9 +24,9 @@ struct KvWriteArgs {
   size_t page_tokens = 0;
   const uint32_t* slots = nullptr;        // [tokens], distinct
   ScalarType kv_type = ScalarType::kF32;  // or kF16
-  void* k_pool = nullptr;  // [pages, kv_heads, head_dim, page_tokens]; without values as v_pool
-  void* v_pool = nullptr;  // [pages, kv_heads, page_tokens, head_dim]
-  const RopeArgs* rope = nullptr;  // of k, over these tokens; null: k is stored as it is
+  void* k_pool = nullptr;                 // [pages, kv_heads, head_dim, page_tokens], or as v_pool
+  void* v_pool = nullptr;                 // [pages, kv_heads, page_tokens, head_dim]
+  const RopeArgs* rope = nullptr;         // of k, over these tokens; null: k is stored as it is
 };
 
 void kv_write(WorkerPool& pool, const KvWriteArgs& args);

@@ -73,12 +73,12 @@ template <class V, ScalarType kType>
       const size_t row = (first + offset) * args.head_dim * kBytes;
       const size_t column = (first * args.head_dim + offset) * kBytes;
       const float* k = args.k + t * args.k_stride + at;
-      if (args.v == nullptr) {
+      if (args.has_key_rows)
         write_row<V, kType>(k, args.head_dim, k_pool + row);
-        continue;
-      }
-      write_column<V, kType>(k, args.head_dim, k_pool + column, args.page_tokens);
-      write_row<V, kType>(args.v + t * args.v_stride + at, args.head_dim, v_pool + row);
+      else
+        write_column<V, kType>(k, args.head_dim, k_pool + column, args.page_tokens);
+      if (args.v != nullptr)
+        write_row<V, kType>(args.v + t * args.v_stride + at, args.head_dim, v_pool + row);
     }
   }
 }

@@ -336,6 +336,7 @@ struct WriteScene {
     k_pool = v_pool = encode(ones, args.kv_type);
     args.k = k.data();
     args.v = random.chance(0.3) ? nullptr : v.data();  // keys alone
+    args.has_key_rows = random.chance(0.3);
     args.slots = slots.data();
     args.k_pool = k_pool.data();
     args.v_pool = v_pool.data();
@@ -354,7 +355,7 @@ struct WriteScene {
         const size_t first = (page * args.kv_heads + h) * args.page_tokens * args.head_dim;
         const size_t row = first + offset * args.head_dim + d;
         const size_t column = first + d * args.page_tokens + offset;
-        k_want[args.v == nullptr ? row : column] = kept(k[t * args.k_stride + i]);
+        k_want[args.has_key_rows ? row : column] = kept(k[t * args.k_stride + i]);
         if (args.v != nullptr) v_want[row] = kept(v[t * width() + i]);
       }
     }

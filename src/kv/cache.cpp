@@ -29,7 +29,7 @@ Layer::Layer(const LayerShape& shape, const CacheShape& room, const tensor::Cont
                                       .page_tokens = room.page_tokens,
                                       .kv_heads = 1,
                                       .head_dim = shape.choice_dim,
-                                      .latent_dim = shape.choice_dim},
+                                      .has_values = false},
                                      context.pool_dtype(), context.path);
   if (shape.state_floats > 0)
     states_ = tensor::make_state_pool(room.state_slots, shape.state_floats);

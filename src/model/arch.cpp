@@ -157,7 +157,8 @@ std::vector<kv::LayerShape> layer_shapes(const Description& model,
     out.push_back({.group = has_window && frees_windows ? tensor::PageGroup::kWindow
                                                         : tensor::PageGroup::kAll,
                    .kv_heads = heads.kv_heads.size(),
-                   .head_dim = heads.whole.head_dim});
+                   .head_dim = heads.whole.head_dim,
+                   .choice_dim = c.is_sparse(i) && !heads.kv_heads.empty() ? c.sparse.dim : 0U});
   }
   return out;
 }

@@ -33,6 +33,15 @@ struct LatentDims {
   uint32_t key() const { return rope + rank; }
 };
 
+/// Block-sparse attention: index heads, one for each KV head, choose blocks of keys.
+struct SparseDims {
+  uint32_t dim = 0;           // of an index head
+  uint32_t block = 0;         // positions of one; 0: no layer chooses
+  uint32_t top_k = 0;         // blocks that a token reads
+  uint32_t first_blocks = 0;  // of these, first ones that it reads anyway,
+  uint32_t last_blocks = 0;   // and last ones, its own among them
+};
+
 struct Config {
   std::string model_type;
   uint32_t hidden = 0;
@@ -43,6 +52,7 @@ struct Config {
   uint32_t head_dim = 0;                  // of latent attention: of a head's value
   topology::HeadShape window_heads = {};  // of layers that see a window, where theirs are others
   LatentDims latent = {};
+  SparseDims sparse = {};
   uint32_t mlp = 0;
   uint32_t experts = 0;  // of a layer that has some
   uint32_t experts_of_token = 0;
@@ -75,6 +85,7 @@ struct Config {
   std::shared_ptr<const tensor::Rope> state_rope;   // of lightning attention's queries and keys
   std::vector<bool> has_rope;                       // of each layer; empty: all have it
   std::vector<uint32_t> windows;                    // a layer's window in positions, 0: all of them
+  std::vector<bool> chooses_blocks = {};            // layers with sparse attention; or none
   std::vector<bool> is_recurrent = {};  // layers with a state, not keys and values; or none
   std::vector<bool> is_mlp = {};        // layers that are an MLP, or experts, alone; or none
   /// For each layer the one whose keys and values it attends to; empty: each has its own.
@@ -87,6 +98,7 @@ struct Config {
   uint32_t layer_inputs = 0;    // width of what each layer is told of a token; 0: nothing
 
   bool sees_window(uint32_t layer) const { return !windows.empty() && windows[layer] != 0; }
+  bool is_sparse(uint32_t layer) const { return !chooses_blocks.empty() && chooses_blocks[layer]; }
   bool has_own_kv(uint32_t layer) const { return kv_sources.empty() || kv_sources[layer] == layer; }
 
   /// How it can be cut; quant_group comes from the checkpoint.

@@ -79,6 +79,22 @@ Json with_defaults(Json json, const Json& otherwise) {
   return json;
 }
 
+Json with_rotary_dim(Json json) {
+  if (find(json, "rotary_dim") == nullptr) return json;
+  const uint32_t head_dim = find(json, "head_dim") != nullptr
+                                ? count(json, "head_dim")
+                                : count(json, "hidden_size") / count(json, "num_attention_heads");
+  const uint32_t rotated = count(json, "rotary_dim");
+  if (head_dim == 0 || rotated > head_dim)
+    refuse(ErrorCode::kCorrupt,
+           fmt::format("rotary_dim should be at most head_dim {}, is {}", head_dim, rotated));
+  json["partial_rotary_factor"] = static_cast<double>(rotated) / head_dim;
+  for (const char* rope : {"rope_parameters", "rope_scaling"})
+    if (find(json, rope) != nullptr && json[rope].is_object())
+      json[rope].erase("partial_rotary_factor");
+  return json;
+}
+
 Result<Config> decoded(Config (*decode)(const Json&), const Json& json) {
   try {
     return decode(json);

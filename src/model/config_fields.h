@@ -42,6 +42,9 @@ void clear_listed(const Json& json, const char* key, std::vector<bool>& layers);
 /// json, and the fields of `otherwise` that it lacks: for families whose configs leave some out.
 Json with_defaults(Json json, const Json& otherwise);
 
+/// rotary_dim, where there is one, as the partial_rotary_factor that others have.
+Json with_rotary_dim(Json json);
+
 /// The fields that llama and its relatives share, but for hidden_act.
 Config decode_base(const Json& json);
 

@@ -1,37 +1,10 @@
 // What families read from their configs, and what they refuse.
 #include <doctest/doctest.h>
 
-#include "model/arch.h"
+#include "model/family_test.h"
 
 namespace tandem::model {
 namespace {
-
-using Json = nlohmann::json;
-
-Json base(const char* model_type) {
-  return {{"model_type", model_type},       {"hidden_size", 64},        {"num_hidden_layers", 6},
-          {"num_attention_heads", 4},       {"num_key_value_heads", 2}, {"head_dim", 32},
-          {"intermediate_size", 96},        {"vocab_size", 100},        {"rms_norm_eps", 1e-6},
-          {"max_position_embeddings", 4096}};
-}
-
-Config decode(const Json& json) {
-  const auto arch = find_arch(json);
-  REQUIRE(arch.has_value());
-  auto config = arch->decode(json);
-  REQUIRE_MESSAGE(config.has_value(), config.error().message);
-  return *std::move(config);
-}
-
-std::string refusal(const Json& json) {
-  const auto config = find_arch(json)->decode(json);
-  return config ? std::string() : config.error().message;
-}
-
-bool refuses(Json json, const char* key, const Json& value) {
-  json[key] = value;
-  return refusal(json).find(key) != std::string::npos;
-}
 
 TEST_CASE("families: an unknown one is refused with the nearest that is served") {
   const auto unknown = find_arch(Json{{"model_type", "gemma3"}});
@@ -128,14 +101,14 @@ TEST_CASE("families: gemma4 turns a quarter of wide heads, and all of those that
   CHECK_FALSE(refuses(json, "use_bidirectional_attention", "vision"));
   CHECK(refuses(json, "rope_parameters", 1));
   json["num_kv_shared_layers"] = nullptr;
-  CHECK(refusal(json).find("num_kv_shared_layers") != std::string::npos);
+  CHECK(config_refusal(json).find("num_kv_shared_layers") != std::string::npos);
 }
 
 TEST_CASE(
     "families: gemma4 may have experts beside its MLPs, weighed by a softmax of those chosen") {
   Json json = gemma4();
   json.update({{"enable_moe_block", true}, {"num_experts", 8}, {"top_k_experts", 3}});
-  CHECK(refusal(json).find("moe_intermediate_size") != std::string::npos);
+  CHECK(config_refusal(json).find("moe_intermediate_size") != std::string::npos);
   json["moe_intermediate_size"] = 32;
   const Config c = decode(json);
   CHECK(c.experts == 8);
@@ -191,7 +164,7 @@ TEST_CASE("families: glm4_moe's experts come after its dense layers, in groups, 
   for (const uint32_t groups : {3U, 8U}) {
     Json json = glm();
     json["n_group"] = groups;
-    CHECK(refusal(json).find("groups") != std::string::npos);
+    CHECK(config_refusal(json).find("groups") != std::string::npos);
   }
 }
 
@@ -246,7 +219,7 @@ TEST_CASE("families: a config of latent attention that cannot be served is refus
     CHECK(refuses(deepseek(), key, "x"));
   }
   CHECK(refuses(deepseek(), "kv_lora_rank", 1 << 29));
-  CHECK(refusal([] {
+  CHECK(config_refusal([] {
           Json json = deepseek();
           json["qk_rope_head_dim"] = 7;
           return json;
@@ -285,7 +258,7 @@ TEST_CASE("families: relatives of deepseek_v3 choose experts in their own ways")
 
   Json mistral = deepseek();
   mistral["model_type"] = "mistral4";
-  CHECK(refusal(mistral).find("rope_parameters") != std::string::npos);
+  CHECK(config_refusal(mistral).find("rope_parameters") != std::string::npos);
   mistral["rope_parameters"] = {
       {"rope_theta", 1e6}, {"original_max_position_embeddings", 16}, {"llama_4_scaling_beta", 0.5}};
   CHECK(decode(mistral).routing.score == tensor::ExpertScore::kSoftmax);
@@ -332,16 +305,16 @@ TEST_CASE("families: longrope takes its long factors and stretches what it rotat
   CHECK(c.rope->inverse_frequencies.front() == 0.5F);
   CHECK(double{c.rope->scale} == doctest::Approx(std::sqrt(1 + std::log(4.0) / std::log(1024.0))));
   json["rope_scaling"]["long_factor"] = {1, 2, 3};
-  CHECK(refusal(json).find("16 numbers in long_factor") != std::string::npos);
+  CHECK(config_refusal(json).find("16 numbers in long_factor") != std::string::npos);
   json["rope_scaling"]["long_factor"] = factors;
   CHECK(refuses(json, "original_max_position_embeddings", 1));
 }
 
 TEST_CASE("families: ministral3's queries grow with every first context that lies behind them") {
   Json json = base("ministral3");
-  CHECK(refusal(json).find("rope_parameters") != std::string::npos);
+  CHECK(config_refusal(json).find("rope_parameters") != std::string::npos);
   json["rope_parameters"] = {{"rope_theta", 1e6}, {"original_max_position_embeddings", 16}};
-  CHECK(refusal(json).find("llama_4_scaling_beta") != std::string::npos);
+  CHECK(config_refusal(json).find("llama_4_scaling_beta") != std::string::npos);
   json["rope_parameters"]["llama_4_scaling_beta"] = 0.5;
   const tensor::QueryScale scale = decode(json).query_scale;
   CHECK(scale.at(15) == 1);
@@ -355,7 +328,7 @@ TEST_CASE("families: a rope that is not finite is refused, not served") {
                           {"factor", 4},
                           {"beta_fast", 0},
                           {"original_max_position_embeddings", 64}};
-  CHECK(refusal(json).find("no finite numbers") != std::string::npos);
+  CHECK(config_refusal(json).find("no finite numbers") != std::string::npos);
 }
 
 TEST_CASE("families: lfm2's attention sees everything, whatever else its config says") {
@@ -459,12 +432,12 @@ TEST_CASE("families: every fourth layer of qwen3_next attends, or those that its
   CHECK(decode(json).is_recurrent == std::vector<bool>{false, true, true, true, true, true});
   CHECK(refuses(json, "layer_types", {"full_attention"}));
   json["layer_types"][1] = "conv";
-  CHECK(refusal(json).find("conv") != std::string::npos);
+  CHECK(config_refusal(json).find("conv") != std::string::npos);
 }
 
 TEST_CASE("families: heads of linear attention that do not fit are refused") {
   const Json json = delta("qwen3_5");
-  CHECK(refusal(json).empty());
+  CHECK(config_refusal(json).empty());
   CHECK(refuses(json, "linear_num_value_heads", 5));
   CHECK(refuses(json, "linear_num_key_heads", 0));
   CHECK(refuses(json, "linear_value_head_dim", 1 << 29));
@@ -483,7 +456,7 @@ TEST_CASE("families: qwen3_5 turns a quarter of each head, and its experts are r
   CHECK(decode(json).rope->inverse_frequencies.size() == 8);
   json.erase("intermediate_size");
   json.update({{"num_experts", 8}, {"num_experts_per_tok", 2}, {"moe_intermediate_size", 32}});
-  CHECK(refusal(json).find("shared_expert_intermediate_size") != std::string::npos);
+  CHECK(config_refusal(json).find("shared_expert_intermediate_size") != std::string::npos);
   json["shared_expert_intermediate_size"] = 64;
   CHECK(decode(json).shared_mlp == 64);
   CHECK(decode(json).routing.renormalizes);
@@ -549,7 +522,7 @@ TEST_CASE("families: mixtral and qwen2_moe say their experts in their own words"
   CHECK(refuses(mixtral, "num_experts_per_tok", 9));
   Json qwen = base("qwen2_moe");
   qwen.update({{"num_experts", 8}, {"num_experts_per_tok", 2}, {"moe_intermediate_size", 32}});
-  CHECK(refusal(qwen).find("shared_expert_intermediate_size") != std::string::npos);
+  CHECK(config_refusal(qwen).find("shared_expert_intermediate_size") != std::string::npos);
   qwen["shared_expert_intermediate_size"] = 64;
   CHECK(decode(qwen).shared_mlp == 64);
 }

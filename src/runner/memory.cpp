@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "format/mtp.h"
+#include "tensor/rounds.h"
 
 namespace tandem::runner {
 namespace {
@@ -86,7 +87,8 @@ double share_of(std::string_view name, const model::Config& c, const Part& part)
   if (is_in(".q_proj.") || is_in(".o_proj.") || is_in(".self_attn.out_proj.") ||
       is_in(".attention.dense."))
     return fraction(own.heads, own.whole.heads);
-  if (is_in(".k_proj.") || is_in(".v_proj.")) return fraction(own.kv_heads, own.whole.kv_heads);
+  if (is_in(".k_proj.") || is_in(".v_proj.") || is_in(".index_q_proj."))
+    return fraction(own.kv_heads, own.whole.kv_heads);
   if (is_in("embed_tokens_per_layer."))
     return fraction(part.vocab, c.vocab) * fraction(part.layers, c.layers);
   if (is_in("per_layer_model_projection.")) return fraction(part.layers, c.layers);
@@ -153,6 +155,16 @@ uint64_t latent_columns(const model::Config& c, const Part& part) {
          uint64_t{c.latent.choice_heads} * (c.latent.choice_dim + 1) + c.latent.choice_top_k;
 }
 
+/// What a round of the plain path's choice of blocks, or of attention to them, holds: keys and
+/// values, or scores, what became of those, and their mask.
+uint64_t round_bytes(const model::Config& c, const Part& part, const MemoryAssumptions& a) {
+  if (c.sparse.block == 0 || a.is_packed) return 0;
+  const uint64_t taken = uint64_t{c.sparse.top_k} * c.sparse.block * c.head_dim;
+  const uint64_t numbers =
+      a.step_tokens * part.kv_heads.size() * std::max<uint64_t>(taken, c.max_positions);
+  return std::min<uint64_t>(numbers, tensor::kRoundNumbers) * 3 * sizeof(float);
+}
+
 /// Matrices that live at once in a layer, and one row of logits for each row of the largest step.
 uint64_t workspace_of(const model::Config& c, const Part& part, const MemoryAssumptions& a) {
   uint64_t attention = 0;  // a query, perhaps its gate, and what they read
@@ -162,13 +174,17 @@ uint64_t workspace_of(const model::Config& c, const Part& part, const MemoryAssu
         attention, uint64_t{own.whole.head_dim} * (3 * own.heads.size() + 2 * own.kv_heads.size()));
   }
   if (c.latent.rank != 0) attention = latent_columns(c, part);
+  if (c.sparse.block != 0)
+    attention += uint64_t{part.kv_heads.size()} * (2 * c.sparse.dim + c.sparse.top_k) +
+                 2 * uint64_t{c.sparse.dim};
   const uint64_t mlp = uint64_t{c.wide_mlps_from == 0 ? 3U : 6U} * part.mlp.size();
   const uint64_t told = uint64_t{3} * c.layer_inputs * part.layers.size();
   // A token's rows of an expert's gate, up and down, and of what it takes in, sorted by expert.
   const uint64_t experts =
       uint64_t{c.experts_of_token} * (3 * part.expert_mlp.size() + 2 * c.hidden);
   const uint64_t widest = std::max({attention, mlp, experts, state_columns(c, part)});
-  return a.step_tokens * a.element_bytes * (uint64_t{4} * c.hidden + told + widest) +
+  return round_bytes(c, part, a) +
+         a.step_tokens * a.element_bytes * (uint64_t{4} * c.hidden + told + widest) +
          uint64_t{plan::kMostRows} * a.logit_copies * sizeof(float) * (part.has_head ? c.vocab : 0);
 }
 

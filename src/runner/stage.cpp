@@ -37,6 +37,16 @@ tensor::Context make_context(const topology::Part& part, const StageOptions& o) 
   return context;
 }
 
+/// A block of keys that is chosen must be whole pages.
+Status check_pages(const model::Config& config, uint32_t page_tokens) {
+  if (config.sparse.block % page_tokens == 0) return {};
+  return Error{
+      ErrorCode::kInvalid,
+      fmt::format("pages hold {} tokens, but this model reads keys in blocks of {}: choose "
+                  "a page size that divides those",
+                  page_tokens, config.sparse.block)};
+}
+
 mx::Device device_of(const StageOptions& o) {
   return o.path == tensor::Path::kFast ? mx::Device(mx::Device::cpu) : o.device;
 }
@@ -52,6 +62,8 @@ Result<std::unique_ptr<Stage>> Stage::load(std::shared_ptr<const format::Checkpo
     const tensor::Context context = make_context(parts[rank], options);
     auto decoder = model::Decoder::load(std::move(checkpoint), context, parts, rank);
     if (!decoder) return decoder.error();
+    if (Status fit = check_pages((*decoder)->config(), options.page_tokens); !fit)
+      return fit.error();
     return std::unique_ptr<Stage>(
         new Stage(std::move(decoder).value(), context, parts[rank], options));
   } catch (const std::exception& failure) {

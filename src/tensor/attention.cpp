@@ -20,6 +20,12 @@ array attend(Pool& pool,
   if (!shape.sinks.empty() && (shape.softcap > 0 || shape.sinks.size() != shape.heads))
     throw std::invalid_argument(fmt::format("[attend] {} sinks for {} heads, cap {}",
                                             shape.sinks.size(), shape.heads, shape.softcap));
+  const bool has_blocks = chosen != nullptr && chosen->has_blocks();
+  if (has_blocks && (shape.window != 0 || shape.softcap > 0 || !shape.sinks.empty() ||
+                     chosen->block % pool.shape.page_tokens != 0))
+    throw std::invalid_argument(fmt::format(
+        "[attend] blocks of {} in pages of {}, window {}, cap {}, {} sinks", chosen->block,
+        pool.shape.page_tokens, shape.window, shape.softcap, shape.sinks.size()));
   if (step.spans(pool.group).size() != step.rows().size())
     throw std::invalid_argument("[attend] rows list no pages of layers that see a window");
   return context.is_fast() ? attend_fast(pool, x, shape, step, context, chosen)

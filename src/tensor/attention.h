@@ -47,7 +47,8 @@ struct QueryKeyValue {
 /// A layer that only reads rotates q alone and attends to what its pool's layer has stored before.
 ///
 /// Result    as q; [tokens, heads * latent_dim] where the pool is latent
-/// Chosen    keys that tokens take where they see more than its top_k, of a latent pool; null: all
+/// Chosen    what tokens take where they see more than that; null: all. Single keys of a latent
+///           pool, or blocks that pages divide; not beside windows, caps or sinks
 /// Requires  the pool's order to be threaded through every use of it; the step to outlive the graph
 array attend(Pool& pool,
              const QueryKeyValue& x,

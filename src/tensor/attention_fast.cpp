@@ -28,7 +28,8 @@ struct BoundAttention {
   std::byte* k_pool;
   std::byte* v_pool;
   float* out;
-  const uint32_t* chosen;  // [tokens, top_k], or null
+  const uint32_t* chosen;  // as ChosenKeys, or null
+  uint32_t block;
   uint32_t top_k;
 
   void operator()() const {
@@ -66,6 +67,7 @@ struct BoundAttention {
   void write(const kernels::RopeArgs* rope) const {
     kernels::kv_write(*workers, {.k = k,
                                  .v = v,
+                                 .has_key_rows = v == nullptr,
                                  .k_stride = k_stride,
                                  .v_stride = v_stride,
                                  .tokens = step.tokens(),
@@ -80,16 +82,19 @@ struct BoundAttention {
   }
 
   /// A row whose tokens choose becomes the part of it that does not, and a row for each that does.
-  std::vector<kernels::AttentionRow> chosen_rows() const {
+  /// `lists` keeps pages that rows name.
+  std::vector<kernels::AttentionRow> chosen_rows(std::vector<uint32_t>& lists) const {
     std::vector<kernels::AttentionRow> rows;
+    const size_t most = size_t{top_k} * block;  // positions that a token takes
+    if (block > 1) lists.reserve(step.tokens() * shape.kv_heads * most / page_tokens);
     for (kernels::AttentionRow row : step.spans(group)) {
-      const size_t all = row.start < top_k ? std::min<size_t>(row.count, top_k - row.start) : 0;
+      const size_t all = row.start < most ? std::min<size_t>(row.count, most - row.start) : 0;
       for (size_t t = all; t < row.count; ++t) {
         kernels::AttentionRow one = row;
         one.first_token = row.first_token + t;
         one.count = 1;
-        one.start = top_k - 1;
-        one.chosen = chosen + one.first_token * top_k;
+        one.start = row.start + t;
+        block > 1 ? take_blocks(one, lists) : take_keys(one);
         rows.push_back(one);
       }
       row.count = all;
@@ -98,9 +103,29 @@ struct BoundAttention {
     return rows;
   }
 
+  void take_keys(kernels::AttentionRow& one) const {
+    one.start = top_k - 1;
+    one.chosen = chosen + one.first_token * top_k;
+  }
+
+  /// The token attends as if the blocks' pages were all there are: its own block, which it sees in
+  /// part, is the last of each list. So few queries share a block that tiles do not pay.
+  void take_blocks(kernels::AttentionRow& one, std::vector<uint32_t>& lists) const {
+    const size_t last = one.start / page_tokens, pages = block / page_tokens, begin = lists.size();
+    const uint32_t* ids = chosen + one.first_token * shape.kv_heads * top_k;
+    for (size_t i = 0; i < size_t{shape.kv_heads} * top_k; ++i)
+      for (size_t page = ids[i] * pages; page < (ids[i] + 1) * pages; ++page)
+        lists.push_back(one.pages[std::min(page, last)]);
+    one.pages = lists.data() + begin;
+    one.pages_stride = top_k * pages;
+    one.start = size_t{top_k - 1} * block + one.start % block;
+    one.is_chunk = false;
+  }
+
   void attend() const {
     if (chosen == nullptr) return attend_to(step.spans(group));
-    attend_to(chosen_rows());
+    std::vector<uint32_t> lists;
+    attend_to(chosen_rows(lists));
   }
 
   void attend_to(std::span<const kernels::AttentionRow> rows) const {
@@ -144,6 +169,7 @@ array attend_fast(Pool& pool,
                   const ChosenKeys* chosen) {
   const auto bind = [&shape, &step, workers = context.workers, page_tokens = pool.shape.page_tokens,
                      group = pool.group, is_latent = pool.is_latent(),
+                     block = chosen == nullptr ? 1 : chosen->block,
                      top_k = chosen == nullptr ? 0 : chosen->top_k](
                         const std::vector<array>& in, std::vector<array>& out) -> CpuCall {
     allocate(out[0]);
@@ -166,13 +192,14 @@ array attend_fast(Pool& pool,
         .v_pool = is_latent ? nullptr : content_of(in[4]),
         .out = out[0].data<float>(),
         .chosen = top_k == 0 ? nullptr : in[6].data<uint32_t>(),
+        .block = block,
         .top_k = top_k};
   };
   const auto width =
       static_cast<int>(shape.heads * (pool.is_latent() ? shape.latent_dim : shape.head_dim));
   auto op = std::make_shared<CpuOp>(mx::default_stream(mx::Device::cpu), "PagedAttention", bind);
   std::vector<array> inputs = {x.q, x.k, x.v, pool.keys, pool.values, pool.order};
-  if (chosen != nullptr) inputs.push_back(*chosen->positions);
+  if (chosen != nullptr) inputs.push_back(*chosen->chosen);
   const auto out =
       array::make_arrays({{x.q.shape(0), width}, {1}}, {mx::float32, mx::uint32}, op, inputs);
   pool.order = out[1];

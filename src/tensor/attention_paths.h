@@ -13,6 +13,20 @@ array attend_plain(Pool& pool,
                    const Step& step,
                    const ChosenKeys* chosen);
 
+/// Of one row whose tokens take blocks of keys, as a part of the plain path: q [tokens, heads,
+/// head_dim], rotated, blocks as ChosenKeys has them, `pages` the row's → [tokens, heads *
+/// head_dim]. Reads the chosen blocks alone.
+array attend_blocks(const Pool& pool,
+                    const array& pages,
+                    const array& q,
+                    const StepRow& row,
+                    const AttentionShape& shape,
+                    const array& blocks,
+                    uint32_t block);
+
+/// True where each group of query heads has the next KV head, as MLX's attention assumes.
+bool is_regular(const AttentionShape& shape);
+
 /// x [tokens, heads, head_dim], rotated in float32.
 array rotate(const array& x, const Rope& rope, const Step& step);
 

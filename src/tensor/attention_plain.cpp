@@ -15,15 +15,6 @@ array scale_queries(const array& x, const QueryScale& scale, const Step& step) {
   return mx::multiply(x, mx::astype(all, x.dtype()));
 }
 
-/// True where each group of query heads has the next KV head, as MLX's attention assumes.
-bool is_regular(const AttentionShape& shape) {
-  if (shape.heads % shape.kv_heads != 0) return false;
-  const uint32_t group = shape.heads / shape.kv_heads;
-  for (uint32_t h = 0; h < shape.heads; ++h)
-    if (shape.kv_of_head[h] != h / group) return false;
-  return true;
-}
-
 /// Positions [from, to) of a row.
 struct Span {
   uint32_t from = 0;
@@ -128,6 +119,14 @@ array after(const array& read) {
 
 }  // namespace
 
+bool is_regular(const AttentionShape& shape) {
+  if (shape.heads % shape.kv_heads != 0) return false;
+  const uint32_t group = shape.heads / shape.kv_heads;
+  for (uint32_t h = 0; h < shape.heads; ++h)
+    if (shape.kv_of_head[h] != h / group) return false;
+  return true;
+}
+
 array rotate(const array& x, const Rope& rope, const Step& step) {
   const auto& [cosine, sine] = step.rope_arrays(rope);
   const int pairs = cosine.shape(2);
@@ -174,9 +173,11 @@ array attend_plain(Pool& pool,
     const int end = at + static_cast<int>(row.tokens.size());
     const int last_page = page + static_cast<int>(pages_of(row, pool.group).size());
     const array part = mx::slice(queries, {at, 0, 0}, {end, queries.shape(1), dim});
-    const std::optional<array> mask = chosen == nullptr ? std::nullopt : chosen->masks[r++];
-    parts.push_back(
-        attend_row(pool, mx::slice(pages, {page}, {last_page}), part, row, shape, mask));
+    const array listed = mx::slice(pages, {page}, {last_page});
+    const std::optional<array> taken = chosen == nullptr ? std::nullopt : chosen->of_rows[r++];
+    parts.push_back(taken && chosen->has_blocks()
+                        ? attend_blocks(pool, listed, part, row, shape, *taken, chosen->block)
+                        : attend_row(pool, listed, part, row, shape, taken));
     at = end;
     page = last_page;
   }

@@ -6,6 +6,7 @@
 #include "kernels/kv_write.h"
 #include "tensor/attention_paths.h"
 #include "tensor/host.h"
+#include "tensor/rounds.h"
 #include "tensor/state_pool.h"
 
 namespace tandem::tensor {
@@ -55,9 +56,9 @@ ChosenKeys choose_fast(Pool& pool,
                      page_tokens = pool.shape.page_tokens](const std::vector<array>& in,
                                                            std::vector<array>& out) -> CpuCall {
     allocate(out[0]);
-    pass_order(out[1], in[4]);
-    auto* keys = const_cast<std::byte*>(in[3].data<std::byte>());
-    const bool is_half = in[3].dtype() == mx::float16;
+    pass_order(out[1], in[3]);
+    auto* keys = const_cast<std::byte*>(in[2].data<std::byte>());
+    const bool is_half = in[2].dtype() == mx::float16, has_weights = in.size() > 4;
     return BoundKeyChoice{
         .shape = shape,
         .step = step,
@@ -67,23 +68,28 @@ ChosenKeys choose_fast(Pool& pool,
         .k_stride = row_stride(in[1]),
         .pool = keys,
         .args = {.q = in[0].data<float>(),
-                 .weights = in[2].data<float>(),
+                 .weights = has_weights ? in[4].data<float>() : nullptr,
                  .q_stride = row_stride(in[0]),
-                 .weights_stride = row_stride(in[2]),
+                 .weights_stride = has_weights ? row_stride(in[4]) : 0,
                  .heads = shape.heads,
                  .dim = shape.dim,
                  .k_pool = keys,
                  .kv_type = is_half ? kernels::ScalarType::kF16 : kernels::ScalarType::kF32,
                  .page_tokens = page_tokens,
+                 .block = shape.block,
                  .top_k = shape.top_k,
+                 .first_blocks = shape.first_blocks,
+                 .last_blocks = shape.last_blocks,
                  .chosen = out[0].data<uint32_t>()}};
   };
   auto op = std::make_shared<CpuOp>(mx::default_stream(mx::Device::cpu), "KeyChoice", bind);
-  const auto out = array::make_arrays({{x.q.shape(0), static_cast<int>(shape.top_k)}, {1}},
-                                      {mx::uint32, mx::uint32}, op,
-                                      {x.q, x.k, x.weights, pool.keys, pool.order});
+  std::vector<array> inputs = {x.q, x.k, pool.keys, pool.order};
+  if (x.weights) inputs.push_back(*x.weights);
+  const auto chosen = static_cast<int>((x.weights ? 1 : shape.heads) * shape.top_k);
+  const auto out =
+      array::make_arrays({{x.q.shape(0), chosen}, {1}}, {mx::uint32, mx::uint32}, op, inputs);
   pool.order = out[1];
-  return {.top_k = shape.top_k, .positions = out[0]};
+  return {.block = shape.block, .top_k = shape.top_k, .chosen = out[0]};
 }
 
 /// Keys of positions [0, count): [count, dim].
@@ -92,23 +98,77 @@ array first_keys(const Pool& pool, const array& pages, int count) {
   return mx::slice(all, {0, 0}, {count, all.shape(1)});
 }
 
-/// Which of a row's keys each of its tokens takes: q [tokens, heads, dim], weights [tokens, heads],
-/// k [keys, dim] → [tokens, keys].
-array mask_of(const array& q, const array& weights, const array& k, int top_k) {
+array nothing() { return array(-std::numeric_limits<float>::infinity()); }
+
+/// Positions of tokens of a row.
+struct Positions {
+  int begin = 0;
+  int end = 0;
+
+  /// [tokens, 1]
+  array as_column() const { return mx::expand_dims(mx::arange(begin, end, mx::int32), 1); }
+};
+
+/// The indices of the top_k greatest of the last axis, in any order.
+array greatest(const array& scores, int top_k) {
+  mx::Shape begin(scores.ndim(), 0);
+  begin.back() = scores.shape(-1) - top_k;
+  return mx::slice(mx::argpartition(scores, -top_k, -1), begin, scores.shape());
+}
+
+/// Which of a row's keys each of these tokens takes: q [tokens, heads, dim], weights [tokens,
+/// heads], k [keys, dim] → [tokens, keys].
+array mask_of(const array& q, const array& weights, const array& k, Positions own, int top_k) {
   const int tokens = q.shape(0), keys = k.shape(0);
   const array heads = mx::matmul(mx::swapaxes(q, 0, 1), mx::transpose(k));  // [heads, tokens, keys]
   const array positive = mx::maximum(mx::astype(heads, mx::float32), array(0.0F));
   const array weighed =
       mx::multiply(positive, mx::expand_dims(mx::transpose(mx::astype(weights, mx::float32)), 2));
-  const array own = mx::expand_dims(mx::arange(keys - tokens, keys, mx::int32), 1);
-  const array seen = mx::less_equal(mx::arange(0, keys, mx::int32), own);
-  const array scores =
-      mx::where(seen, mx::sum(weighed, 0), array(-std::numeric_limits<float>::infinity()));
-  const array order = mx::argpartition(scores, -top_k, -1);
-  const array best = mx::slice(order, {0, keys - top_k}, {tokens, keys});
+  const array seen = mx::less_equal(mx::arange(0, keys, mx::int32), own.as_column());
+  const array best = greatest(mx::where(seen, mx::sum(weighed, 0), nothing()), top_k);
   const array taken = mx::put_along_axis(mx::zeros({tokens, keys}, mx::bool_), best,
                                          mx::full(best.shape(), array(true)), -1);
   return mx::logical_and(taken, seen);
+}
+
+/// The blocks that each of these tokens takes: q [tokens, heads, dim], k [keys, dim] → [tokens,
+/// heads, top_k].
+array blocks_of(const array& q, const array& k, Positions own, const KeyChoiceShape& shape) {
+  const int tokens = q.shape(0), heads = q.shape(1), keys = k.shape(0);
+  const int block = static_cast<int>(shape.block), blocks = (keys + block - 1) / block;
+  const auto in_float = [](const array& x) { return mx::astype(x, mx::float32); };
+  const array scores = mx::matmul(in_float(q), mx::transpose(in_float(k)));
+  const array at = mx::expand_dims(own.as_column(), 2);  // [tokens, 1, 1]
+  const array seen =
+      mx::where(mx::less_equal(mx::arange(0, keys, mx::int32), at), scores, nothing());
+  const array whole = mx::pad(seen, {{0, 0}, {0, 0}, {0, blocks * block - keys}}, nothing());
+  const array best = mx::max(mx::reshape(whole, {tokens, heads, blocks, block}), 3);
+  const array index = mx::arange(0, blocks, mx::int32), last = mx::floor_divide(at, array(block));
+  const array is_last = mx::logical_and(
+      mx::less_equal(index, last),
+      mx::greater(index, mx::subtract(last, array(static_cast<int>(shape.last_blocks)))));
+  const array is_first = mx::less(index, array(static_cast<int>(shape.first_blocks)));
+  const array is_taken = mx::logical_or(is_first, is_last);
+  const array infinity(std::numeric_limits<float>::infinity());
+  return greatest(mx::where(is_taken, infinity, best), static_cast<int>(shape.top_k));
+}
+
+/// What a row's tokens take; nothing where they all see no more than that. q and weights are the
+/// row's, k [keys, dim] all keys that it sees.
+array choice_of(const StepRow& row,
+                const array& q,
+                const std::optional<array>& weights,
+                const array& k,
+                const KeyChoiceShape& shape) {
+  const int64_t scores = int64_t{q.shape(1)} * k.shape(0);
+  const auto start = static_cast<int>(row.start), heads = q.shape(1), dim = q.shape(2);
+  return in_rounds(q.shape(0), scores, [&](int begin, int end) {
+    const array some = mx::slice(q, {begin, 0, 0}, {end, heads, dim});
+    const Positions own = {start + begin, start + end};
+    if (!weights) return blocks_of(some, k, own, shape);
+    return mask_of(some, mx::slice(*weights, {begin, 0}, {end, heads}), k, own,
+                   static_cast<int>(shape.top_k));
+  });
 }
 
 ChosenKeys choose_plain(Pool& pool,
@@ -116,27 +176,29 @@ ChosenKeys choose_plain(Pool& pool,
                         const KeyChoiceShape& shape,
                         const Step& step) {
   const int tokens = x.q.shape(0), dim = static_cast<int>(shape.dim);
-  const array q = rotate(mx::reshape(x.q, {tokens, -1, dim}), *shape.rope, step);
+  const int heads = static_cast<int>(shape.heads);
+  const array q = rotate(mx::reshape(x.q, {tokens, heads, dim}), *shape.rope, step);
   const array k = rotate(mx::reshape(x.k, {tokens, 1, dim}), *shape.rope, step);
   write(pool, mx::reshape(k, x.k.shape()), x.k, step);
   const array pages = ordered(step.page_array(), pool.order);
-  ChosenKeys out{.top_k = shape.top_k};
+  ChosenKeys out{.block = shape.block, .top_k = shape.top_k};
   int at = 0, page = 0;
   for (const StepRow& row : step.rows()) {
     const int end = at + static_cast<int>(row.tokens.size());
     const int last_page = page + static_cast<int>(row.pages.size());
-    const uint32_t keys = row.start + static_cast<uint32_t>(row.tokens.size());
-    out.masks.emplace_back();
-    if (keys > shape.top_k)
-      out.masks.back() = mask_of(mx::slice(q, {at, 0, 0}, {end, q.shape(1), dim}),
-                                 mx::slice(x.weights, {at, 0}, {end, x.weights.shape(1)}),
-                                 mx::astype(first_keys(pool, mx::slice(pages, {page}, {last_page}),
-                                                       static_cast<int>(keys)),
-                                            q.dtype()),
-                                 static_cast<int>(shape.top_k));
-    if (const auto& mask = out.masks.back())  // the next write waits for what was read
-      pool.order = mx::add(
-          pool.order, mx::astype(mx::reshape(mx::slice(*mask, {0, 0}, {1, 1}), {1}), mx::uint32));
+    const auto keys = static_cast<int>(row.start) + end - at;
+    out.of_rows.emplace_back();
+    if (static_cast<uint32_t>(keys) > shape.block * shape.top_k) {
+      const array seen = first_keys(pool, mx::slice(pages, {page}, {last_page}), keys);
+      std::optional<array> weights;
+      if (x.weights) weights = mx::slice(*x.weights, {at, 0}, {end, heads});
+      const array chosen = choice_of(row, mx::slice(q, {at, 0, 0}, {end, heads, dim}), weights,
+                                     mx::astype(seen, q.dtype()), shape);
+      out.of_rows.back() = chosen;
+      // The next write waits for what was read.
+      const array first = mx::slice(mx::flatten(chosen), {0}, {1});
+      pool.order = mx::add(pool.order, mx::astype(first, mx::uint32));
+    }
     at = end;
     page = last_page;
   }

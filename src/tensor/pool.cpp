@@ -59,15 +59,17 @@ Pool make_pool(const PoolShape& s, mx::Dtype dtype, Path path) {
   const mx::Shape rows = is_fast ? mx::Shape{pages, heads, tokens, dim} : plain;
   array order = mx::zeros({1}, mx::uint32);
   mx::eval(order);
-  const array values = pool_memory(rows, dtype);
-  return {.keys = s.latent_dim != 0 ? values : pool_memory(columns, dtype),
-          .values = values,
+  const bool has_rows_alone = s.latent_dim != 0;
+  const array keys = pool_memory(has_rows_alone ? rows : columns, dtype);
+  const bool has_values = s.has_values && !has_rows_alone;
+  return {.keys = keys,
+          .values = has_values ? pool_memory(rows, dtype) : keys,
           .order = order,
           .shape = s};
 }
 
 void write(Pool& pool, const array& k, const array& v, const Step& step) {
-  const array& values = pool.is_latent() ? k : v;  // to the same place
+  const array& values = pool.has_values() ? v : k;  // else to the same place
   pool.order = on_cpu() ? write_plain(pool, k, values, step)
                         : write_on_gpu(pool, k, values, step.slot_array(pool.group));
 }

@@ -13,6 +13,7 @@ struct PoolShape {
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t latent_dim = 0;  // 0: values lie apart; else they are the last dimensions of keys
+  bool has_values = true;   // false: there are keys alone
 };
 
 /// One layer's pages. `keys` and `values` are allocated once, owned for life and never an output of
@@ -23,6 +24,7 @@ struct PoolShape {
 /// Fast path   keys [pages, kv_heads, head_dim, page_tokens], so that a vector holds a dimension of
 ///             neighbouring keys; values [pages, kv_heads, page_tokens, head_dim]
 /// Latent      `values` are `keys`, which lie on the fast path as values do elsewhere
+/// Keys alone  `values` are `keys`, too
 struct Pool {
   array keys;
   array values;
@@ -31,7 +33,8 @@ struct Pool {
   PageGroup group = PageGroup::kAll;  // which pages of a row are pages of this pool
 
   bool is_latent() const { return shape.latent_dim != 0; }
-  uint64_t bytes() const { return keys.nbytes() + (is_latent() ? 0 : values.nbytes()); }
+  bool has_values() const { return shape.has_values && !is_latent(); }
+  uint64_t bytes() const { return keys.nbytes() + (has_values() ? values.nbytes() : 0); }
 };
 
 /// Whether the device of the moment is the CPU, whose writers are functions and not kernels.
@@ -44,7 +47,7 @@ array pool_memory(const mx::Shape& shape, mx::Dtype dtype);
 Pool make_pool(const PoolShape& shape, mx::Dtype dtype, Path path = Path::kPlain);
 
 /// Plain path: writes each token's keys and values, [tokens, kv_heads * head_dim], to its slot.
-/// Values are not looked at where the pool is latent.
+/// Values are not looked at where the pool has none of their own.
 void write(Pool& pool, const array& k, const array& v, const Step& step);
 
 /// Copies pages from[i] to to[i], all reads before all writes is not promised: no page is both.

@@ -7,6 +7,7 @@ packers follow the formats' definitions; mlx-lm reads what they write.
 import numpy as np
 
 GROUP, BLOCK = 32, 128
+PROJECTIONS = ("_proj.weight", ".w1.weight", ".w2.weight", ".w3.weight")
 AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)  # of the outputs in a word, lowest bits first
 
 
@@ -73,22 +74,50 @@ def fp8_matrix(value):
     return codes.view(np.int8), scales  # which is how make_weights.py tells E4M3 from bytes
 
 
-def fp8(config, tensors):
-    """minimax: all projections in E4M3 with a scale for each block, experts one by one as w1, w2 and w3."""
-    matrices, out = {}, {}
+def one_by_one(tensors):
+    """Experts as publishers of minimax keep them."""
+    out = {}
     for name, value in tensors.items():
         block, _, leaf = name.partition("switch_mlp.")
         if leaf:
             short = dict(gate_proj="w1", down_proj="w2", up_proj="w3")[leaf.removesuffix(".weight")]
-            matrices.update({f"{block}experts.{e}.{short}.weight": one for e, one in enumerate(value)})
-        elif name.endswith("_proj.weight"):
-            matrices[name] = value
+            out.update({f"{block}experts.{e}.{short}.weight": one for e, one in enumerate(value)})
         else:
             out[name] = value
-    for name, value in matrices.items():
-        out[name], out[f"{name}_scale_inv"] = fp8_matrix(value)
+    return out
+
+
+def fp8(config, tensors):
+    """minimax: all projections in E4M3 with a scale for each block, experts one by one as w1, w2 and w3."""
+    out = {}
+    for name, value in one_by_one(tensors).items():
+        if name.endswith(PROJECTIONS):
+            out[name], out[f"{name}_scale_inv"] = fp8_matrix(value)
+        else:
+            out[name] = value
     method = dict(quant_method="fp8", activation_scheme="dynamic", weight_block_size=[BLOCK, BLOCK])
     return dict(config, quantization_config=method), out
 
 
-LAYOUTS = {"llama-awq": ("llama", awq), "minimax-fp8": ("minimax", fp8), "qwen3_moe-stacked": ("qwen3_moe", stacked)}
+def mxfp8(config, tensors):
+    """minimax_m3: all projections in E4M3 with an exponent for 32 columns, experts one by one as w1, w2 and w3."""
+    out = {}
+    for name, value in one_by_one(tensors).items():
+        if not name.endswith(PROJECTIONS):
+            out[name] = value
+            continue
+        groups = value.reshape(value.shape[0], -1, GROUP)
+        exponent = np.ceil(np.log2(np.maximum(np.abs(groups).max(-1), 1e-30) / 448)) + 127
+        scaled = groups / 2.0 ** (exponent[..., None] - 127)
+        out[name] = e4m3(scaled).reshape(value.shape).view(np.int8)
+        out[f"{name}_scale_inv"] = exponent.astype(np.uint8)
+    text = dict(config["text_config"], quantization_config=dict(quant_method="mxfp8"))
+    return dict(config, text_config=text), out
+
+
+LAYOUTS = {
+    "llama-awq": ("llama", awq),
+    "minimax-fp8": ("minimax", fp8),
+    "minimax_m3-mxfp8": ("minimax_m3", mxfp8),
+    "qwen3_moe-stacked": ("qwen3_moe", stacked),
+}

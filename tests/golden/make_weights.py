@@ -38,6 +38,7 @@ PUBLISHED = (  # mlx-lm's names of step3p5 and those of its first checkpoints
     (".mlp.gate.router_bias", ".moe.router_bias"),
     (".mlp.share_expert.", ".share_expert."),
 )
+M3 = ("minimax_m3", "minimax_m3_vl_text")
 LATENT = ("deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_moe_lite", "glm_moe_dsa", "kimi_k2", "mistral4")
 SSD = ("mamba2", "nemotron_h")  # below "backbone"
 GROUPED = ("exaone_moe", "glm4_moe", *LATENT)  # experts in groups, beside shared ones
@@ -45,6 +46,7 @@ PLAIN_ROUTERS = tuple(kind for kind in GROUPED if kind != "mistral4")  # never q
 SCORE_BIASES = {kind: "gate.e_score_correction_bias" for kind in PLAIN_ROUTERS if kind != "deepseek_v2"} | {
     "lfm2_moe": "expert_bias",
     "minimax": "e_score_correction_bias",
+    **{kind: "e_score_correction_bias" for kind in M3},
 }
 MODES = {"mxfp4": (32, 4), "mxfp8": (32, 8), "nvfp4": (16, 4)}  # (group size, bits) of micro-scaled variants
 MICRO_SCALED = ["gpt_oss", "llama", "qwen3_moe"]  # families that have these, too
@@ -591,6 +593,59 @@ def architectures():
     families["gemma4"] = dict(
         model_type="gemma4", vocab_size=VOCAB, text_config=families["gemma4_shared"], vision_config=dict(hidden_size=8)
     )
+    m3 = dict(
+        base,
+        **gqa,
+        model_type="minimax_m3_vl_text",
+        num_hidden_layers=4,
+        intermediate_size=64,
+        dense_intermediate_size=192,
+        shared_intermediate_size=64,
+        num_local_experts=8,
+        num_experts_per_tok=3,
+        n_shared_experts=1,
+        hidden_act="swigluoai",
+        tie_word_embeddings=False,
+    )
+    m3_published = dict(
+        m3,
+        rope_theta=5e6,
+        rotary_dim=16,
+        use_gemma_norm=True,
+        attention_output_gate=False,
+        scoring_func="sigmoid",
+        moe_layer_freq=[0, 1, 1, 1],
+        sparse_attention_config=dict(
+            use_sparse_attention=True,
+            sparse_num_index_heads=2,
+            sparse_index_dim=48,
+            sparse_block_size=8,
+            sparse_topk_blocks=3,
+            sparse_init_block=0,
+            sparse_local_block=1,
+            sparse_score_type="max",
+            sparse_attention_freq=[0, 1, 1, 1],
+            sparse_disable_index_value=[0, 1, 1, 1],
+        ),
+    )
+    m3_flat = dict(
+        m3,
+        model_type="minimax_m3",
+        rope_parameters=dict(rope_type="default", rope_theta=1e6, partial_rotary_factor=0.25),
+        use_gemma_norm=False,
+        mlp_layer_types=["dense", "sparse", "dense", "sparse"],
+        layer_types=["full_attention", "minimax_m3_sparse", "minimax_m3_sparse", "minimax_m3_sparse"],
+        index_n_heads=2,
+        index_head_dim=32,
+        index_block_size=16,
+        index_topk_blocks=2,
+        index_local_blocks=1,
+        pack_shared_expert=True,
+    )
+    for name, text in (("minimax_m3", m3_published), ("minimax_m3_flat", m3_flat)):
+        families[name] = dict(
+            model_type="minimax_m3_vl", vocab_size=VOCAB, text_config=text, vision_config=dict(hidden_size=8)
+        )
     families["kimi_k25"] = dict(
         model_type="kimi_k25",
         vocab_size=VOCAB,
@@ -707,6 +762,10 @@ def experts_of(config, layer):
         return moe if str(layer) in config["moe_layers_enum"].split(",") else None
     if not config.get("is_moe_layer", [True] * (layer + 1))[layer]:
         return None
+    if kind in M3:
+        has_experts = "sparse" in config.get("mlp_layer_types", ["sparse"] * (layer + 1))[layer]
+        moe = ("block_sparse_moe", config["num_local_experts"], config["intermediate_size"])
+        return moe if has_experts and config.get("moe_layer_freq", [1] * (layer + 1))[layer] else None
     if kind in ("minimax", "mixtral"):
         return "block_sparse_moe", config["num_local_experts"], config["intermediate_size"]
     if layer >= config.get("first_k_dense_replace", layer + 1) and layer % config.get("moe_layer_freq", 1) == 0:
@@ -749,6 +808,8 @@ def shared_expert(config):
     if config["model_type"] == "qwen2_moe" or is_delta(config):
         name, width = "mlp.shared_expert", config["shared_expert_intermediate_size"]
         extra = [("mlp.shared_expert_gate", 1, HIDDEN, False)]
+    elif config["model_type"] in M3:
+        name, width, extra = "block_sparse_moe.shared_experts", config["shared_intermediate_size"], []
     elif config["model_type"] in GROUPED:
         times = config.get("n_shared_experts", config.get("num_shared_experts"))
         name, width = "mlp.shared_experts", times * config["moe_intermediate_size"]
@@ -945,6 +1006,21 @@ def latent_attention(config):
     }
 
 
+def index_heads(config, layer):
+    """([linear layer], {other tensor: shape}) of a layer of minimax_m3 that chooses blocks of keys."""
+    sparse = config.get("sparse_attention_config", {})
+    heads = sparse.get("sparse_num_index_heads", config.get("index_n_heads"))
+    width = sparse.get("sparse_index_dim", config.get("index_head_dim"))
+    is_sparse = sparse["sparse_attention_freq"][layer] if sparse else "sparse" in config["layer_types"][layer]
+    if not is_sparse:
+        return [], {}
+    linear = [
+        ("self_attn.index_q_proj", heads * width, HIDDEN, False),
+        ("self_attn.index_k_proj", width, HIDDEN, False),
+    ]
+    return linear, {f"self_attn.index_{side}_norm.weight": (width,) for side in "qk"}
+
+
 def step3p5_shapes(config):
     out = {"model.embed_tokens.weight": (VOCAB, HIDDEN), "model.norm.weight": (HIDDEN,)}
     out["lm_head.weight"] = (VOCAB, HIDDEN)
@@ -984,7 +1060,7 @@ def shapes(config):
         return lfm2_shapes(config)
     head_dim = config.get("head_dim", HIDDEN // config["num_attention_heads"])
     q, kv = config["num_attention_heads"] * head_dim, config["num_key_value_heads"] * head_dim
-    mlp, kind = config["intermediate_size"], config["model_type"]
+    mlp, kind = config.get("dense_intermediate_size", config["intermediate_size"]), config["model_type"]
     qkv_bias = config.get("attention_bias", kind in ("qwen2", "qwen2_moe"))
     out_bias = config.get("attention_bias", False) and kind not in ("glm4_moe", "seed_oss")
     mlp_bias = config.get("mlp_bias", False)
@@ -1004,6 +1080,10 @@ def shapes(config):
             out |= {p + name: shape for name, shape in other.items()}
         elif kind == "phi3":
             linear = [("self_attn.qkv_proj", q + 2 * kv, HIDDEN, False), linear[3]]
+        elif kind in M3:
+            index, norms = index_heads(config, i)
+            linear += index
+            out |= {p + name: shape for name, shape in norms.items()}
         if not attends(config, i):
             linear = []
             out |= {f"{p}linear_attn.{name}": shape for name, shape in delta_shapes(config).items()}
@@ -1041,7 +1121,7 @@ def shapes(config):
             out[f"{p}{norm}.weight"] = (HIDDEN,)
         if kind == "minimax":
             out[f"{p}self_attn.q_norm.weight"], out[f"{p}self_attn.k_norm.weight"] = (q,), (kv,)
-        has_qk_norm = kind in ("qwen3", "qwen3_moe", "gemma3_text", "glm4_moe", "exaone_moe")
+        has_qk_norm = kind in ("qwen3", "qwen3_moe", "gemma3_text", "glm4_moe", "exaone_moe", *M3)
         if has_qk_norm or (is_delta(config) and attends(config, i)):
             out[f"{p}self_attn.q_norm.weight"] = out[f"{p}self_attn.k_norm.weight"] = (head_dim,)
     return out
@@ -1147,6 +1227,18 @@ def release(items):
     return items.items()
 
 
+def pack_experts(items):
+    """minimax_m3 as mlx-vlm writes it: gate above up, the shared expert behind the others; MLPs where experts are."""
+    items = {name.replace(".mlp.", ".block_sparse_moe."): value for name, value in items}
+    for name in [n for n in items if ".switch_mlp." in n]:
+        shared = items.pop(name.replace("switch_mlp", "shared_experts"))
+        items[name] = np.concatenate([items[name], shared[None]])
+    for name in [n for n in items if ".switch_mlp.gate_proj." in n]:
+        both = [items.pop(name), items.pop(name.replace("gate_proj", "up_proj"))]
+        items[name.replace("gate_proj", "gate_up_proj")] = np.concatenate(both, 1)
+    return items.items()
+
+
 def tensors(config, variant, is_released=False):
     if "text_config" in config:
         for name, value in tensors(config["text_config"], variant):
@@ -1160,8 +1252,13 @@ def tensors(config, variant, is_released=False):
                 name = name.replace(ours, theirs)
             yield name, value - 1 if "norm" in name else value
         return
+    if config.get("pack_shared_expert"):
+        yield from pack_experts(tensors(dict(config, pack_shared_expert=False), variant))
+        return
     for name, shape in shapes(config).items():
         value = draw(name, shape)
+        if config.get("use_gemma_norm") and "norm" in name:
+            value = value - np.float32(1)
         is_kept = len(shape) == 1 or name.endswith((".conv.weight", ".conv1d.weight", ".bias"))
         is_kept |= is_released and ".experts." not in name
         is_kept |= config["model_type"] in PLAIN_ROUTERS and name.endswith("mlp.gate.weight")

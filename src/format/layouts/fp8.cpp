@@ -203,7 +203,7 @@ Status add_fp8(const Checkpoint& from, Derivations& derivations) {
                    fmt::format("{} is of type F8_E5M2, which is not read; F8_E4M3 is: convert the "
                                "unquantized model with mlx_lm.convert",
                                name)};
-    if (tensor->dtype != Dtype::kF8E4M3) continue;
+    if (tensor->dtype != Dtype::kF8E4M3 || derivations.tensors.contains(name)) continue;
     if (name.ends_with("_scale"))
       return Error{ErrorCode::kUnsupported,
                    fmt::format("{} is a scale of type F8_E4M3, as NVFP4 has them, which is not "

@@ -195,5 +195,32 @@ TEST_CASE("fp8: damaged checkpoints are refused by the name of a tensor") {
         "weight_block_size should be two positive integers");
 }
 
+TEST_CASE(
+    "mxfp8: codes and exponents are MLX's, byte for byte; other matrices stay what they are") {
+  const auto stored = fp8({{"quant_method", "mxfp8"}});
+  const std::vector<uint8_t> codes = codes_for(192), exponents = {120, 121, 122, 123, 124, 125};
+  stored->put(kName, Dtype::kF8E4M3, {3, 64}, codes);
+  stored->put("a.q_proj.weight_scale_inv", Dtype::kU8, {3, 2}, exponents);
+  stored->put("a.norm.weight", Dtype::kF32, {2}, scales_for(2));
+  const auto opened = published_layout(stored);
+  REQUIRE_MESSAGE(opened.has_value(), opened.error().message);
+  CHECK((*opened)->names() ==
+        std::vector<std::string>{"a.norm.weight", "a.q_proj.scales", "a.q_proj.weight"});
+  CHECK((*opened)->describe(kName)->dtype == Dtype::kU32);
+  CHECK((*opened)->describe(kName)->shape == std::vector<int64_t>{3, 16});
+  const auto rows = (*opened)->tensor(kName, RowRange{1, 3});
+  REQUIRE(rows.has_value());
+  CHECK(rows->shape == std::vector<int64_t>{2, 16});
+  CHECK(elements_of<uint8_t>(*rows) == std::vector<uint8_t>(codes.begin() + 64, codes.end()));
+  CHECK(elements_of<uint8_t>(*(*opened)->tensor("a.q_proj.scales", RowRange{1, 2})) ==
+        std::vector<uint8_t>{122, 123});
+  CHECK((*opened)->quantization("a.q_proj")->value().mode == QuantMode::kMxfp8);
+  CHECK(!(*opened)->quantization("a.norm")->has_value());
+  stored->reshape("a.q_proj.weight_scale_inv", {6, 1});
+  const auto broken = published_layout(stored);
+  REQUIRE(!broken.has_value());
+  CHECK(broken.error().message.find("weight_scale_inv of shape [6, 1]") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace tandem::format

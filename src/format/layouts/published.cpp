@@ -7,6 +7,7 @@
 #include "format/layouts/compressed_tensors.h"
 #include "format/layouts/fp8.h"
 #include "format/layouts/gptq.h"
+#include "format/layouts/mxfp8.h"
 
 namespace tandem::format {
 namespace {
@@ -21,13 +22,13 @@ constexpr std::array<std::string_view, 8> kOfActivations = {
     "k_scale",     "v_scale",          "input_scale_ub", "q_scale"};
 
 Error not_read(const std::string& key, const Json& value) {
-  return {
-      ErrorCode::kUnsupported,
-      fmt::format("config: quantization_config.{} {} is not read; mlx-lm's own quantization and "
-                  "quant_method fp8 (E4M3), awq, gptq and compressed-tensors (pack-quantized, "
-                  "int-quantized, float-quantized) are: convert the unquantized model with "
-                  "mlx_lm.convert -q, or take a GGUF of it",
-                  key, value.dump())};
+  return {ErrorCode::kUnsupported,
+          fmt::format(
+              "config: quantization_config.{} {} is not read; mlx-lm's own quantization and "
+              "quant_method fp8 (E4M3), mxfp8, awq, gptq and compressed-tensors (pack-quantized, "
+              "int-quantized, float-quantized) are: convert the unquantized model with "
+              "mlx_lm.convert -q, or take a GGUF of it",
+              key, value.dump())};
 }
 
 /// Formats that one of the layouts reads; others would be misread or are refused by their tensors.
@@ -54,7 +55,8 @@ Status add_method(const Checkpoint& from, const Json& method, Derivations& deriv
     return add_compressed_integers(from, method, derivations);
   }
   if (name == "mxfp4" && from.config().value("model_type", Json()) == "gpt_oss")
-    return {};  // its family reads it
+    return {};                     // its family reads it
+  if (name == "mxfp8") return {};  // its tensors say the rest
   const bool is_fp8 = name.is_string() &&
                       std::ranges::find(kFp8Methods, name.get<std::string>()) != kFp8Methods.end();
   if (!is_fp8) return not_read("quant_method", name);
@@ -92,6 +94,7 @@ Result<std::shared_ptr<const Checkpoint>> published_layout(
     if (Status added = add_method(*checkpoint, *method, derivations); !added) return added.error();
     hide_activations(*checkpoint, derivations);
   }
+  if (Status added = add_mxfp8(*checkpoint, derivations); !added) return added.error();
   if (Status added = add_fp8(*checkpoint, derivations); !added) return added.error();
   return derived(std::move(checkpoint), std::move(derivations));
 }

@@ -97,12 +97,106 @@ Status add_stack(const Checkpoint& from, const std::string& experts, Derivations
   return {};
 }
 
+/// Some exporters of MiniMax M3 keep the expert that every token takes behind the others in one
+/// stack, and gate above up: weights, and what quantization has beside them, are cut alike.
+class PackedStack {
+ public:
+  /// `name` of a tensor below switch_mlp; `experts` without the shared one.
+  PackedStack(const Checkpoint& from, const std::string& name, int64_t experts)
+      : from_(from), name_(name), experts_(experts) {
+    constexpr std::string_view kModule = "switch_mlp.";
+    const size_t module = name.find(kModule), leaf = module + kModule.size();
+    const size_t dot = name.find('.', leaf);
+    block_ = name.substr(0, module);
+    projection_ = name.substr(leaf, dot - leaf);
+    part_ = name.substr(dot + 1);
+  }
+
+  Status add(Derivations& to) const {
+    const auto stack = from_.describe(name_);
+    if (!stack) return stack.error();
+    const bool is_fused = projection_ == "gate_up_proj";
+    const std::vector<int64_t>& shape = stack->shape;
+    const bool has_shared = !shape.empty() && shape[0] == experts_ + 1;
+    if (!is_fused && !has_shared) return {};
+    if (shape.size() != 3 || (!has_shared && shape[0] != experts_) ||
+        (is_fused && shape[1] % 2 != 0))
+      return Error{
+          ErrorCode::kCorrupt,
+          fmt::format("{} of shape [{}] does not hold {} experts: fetch the checkpoint and "
+                      "config.json again",
+                      name_, fmt::join(shape, ", "), experts_)};
+    to.hidden.insert(name_);
+    const int64_t rows = shape[1];
+    if (!is_fused) return add_rows(projection_, *stack, {0, rows}, to);
+    if (Status gate = add_rows("gate_proj", *stack, {0, rows / 2}, to); !gate) return gate;
+    return add_rows("up_proj", *stack, {rows / 2, rows}, to);
+  }
+
+ private:
+  /// These rows of each matrix as a projection.
+  Status add_rows(const std::string& as,
+                  const Tensor& stack,
+                  RowRange rows,
+                  Derivations& to) const {
+    const int64_t height = rows.end - rows.begin, inputs = stack.shape[2], shared = experts_;
+    add_tensor("switch_mlp." + as,
+               {stack.dtype,
+                {experts_, height, inputs},
+                [&from = from_, part = StackPart{name_, false, rows.begin, rows.end}](
+                    RowRange some) { return part_of(from, part, some); }},
+               to);
+    const auto one = [&from = from_, name = name_, begin = rows.begin, shared](RowRange some) {
+      const StackPart part{name, false, begin + some.begin, begin + some.end};
+      auto out = part_of(from, part, {shared, shared + 1});
+      if (out) out->shape.erase(out->shape.begin());
+      return out;
+    };
+    if (stack.shape[0] > experts_)
+      add_tensor("shared_experts." + as, {stack.dtype, {height, inputs}, one}, to);
+    return copy_quantization(as, to);
+  }
+
+  void add_tensor(const std::string& module, DerivedTensor tensor, Derivations& to) const {
+    to.tensors[fmt::format("{}{}.{}", block_, module, part_)] = std::move(tensor);
+  }
+
+  Status copy_quantization(const std::string& as, Derivations& to) const {
+    if (part_ != "weight") return {};
+    const auto kind = from_.quantization(fmt::format("{}switch_mlp.{}", block_, projection_));
+    if (!kind) return kind.error();
+    if (!*kind) return {};
+    for (const char* module : {"switch_mlp", "shared_experts"})
+      to.quantizations[fmt::format("{}{}.{}", block_, module, as)] = **kind;
+    return {};
+  }
+
+  const Checkpoint& from_;
+  const std::string& name_;
+  int64_t experts_;
+  std::string block_, projection_, part_;
+};
+
+Status add_packed_stacks(const Checkpoint& from, Derivations& derivations) {
+  const nlohmann::json& config = from.config();
+  const auto experts = config.find("num_local_experts");
+  const bool is_m3 = config.value("model_type", nlohmann::json()) == "minimax_m3_vl_text";
+  if (!is_m3 || experts == config.end() || !experts->is_number_integer()) return {};
+  for (const std::string& name : from.names()) {
+    if (name.find(".switch_mlp.") == std::string::npos) continue;
+    const PackedStack stack(from, name, experts->get<int64_t>());
+    if (Status added = stack.add(derivations); !added) return added;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Checkpoint>> stacked_experts(
     std::shared_ptr<const Checkpoint> checkpoint) {
   constexpr std::string_view kLeaf = ".gate_up_proj";
   Derivations derivations;
+  if (Status packed = add_packed_stacks(*checkpoint, derivations); !packed) return packed.error();
   for (const std::string& name : checkpoint->names()) {
     if (!name.ends_with(".experts.gate_up_proj")) continue;
     const std::string experts = name.substr(0, name.size() - kLeaf.size());

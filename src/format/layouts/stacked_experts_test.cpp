@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <numeric>
+
 #include "format/testdata/memory_checkpoint.h"
 
 namespace tandem::format {
@@ -96,6 +98,51 @@ TEST_CASE("stacked experts: one expert of the usual order is a view, not a copy"
   const auto up = (*opened)->tensor(kBlock + "switch_mlp.up_proj.weight", RowRange{2, 3});
   REQUIRE(up.has_value());
   CHECK(up->bytes.data() == whole->bytes.data() + (2 * 2 + 1) * kInner * kColumns * 2);
+}
+
+TEST_CASE("stacked experts: minimax_m3's shared expert lies behind the others, quantized or not") {
+  const nlohmann::json config = {{"model_type", "minimax_m3_vl_text"},
+                                 {"num_local_experts", 2},
+                                 {"quantization", {{"group_size", 32}, {"bits", 4}}}};
+  const auto stored = std::make_shared<MemoryCheckpoint>(config);
+  const std::string block = "model.layers.3.block_sparse_moe.";
+  const auto put = [&](const std::string& leaf, Dtype dtype, int64_t rows) {
+    std::vector<uint32_t> numbers(static_cast<size_t>(3 * rows * 2));
+    std::iota(numbers.begin(), numbers.end(), 0U);
+    stored->put(block + "switch_mlp." + leaf, dtype, {3, rows, 2}, numbers);
+  };
+  for (const char* part : {".weight", ".scales", ".biases"}) {
+    const Dtype dtype = std::string_view(part) == ".weight" ? Dtype::kU32 : Dtype::kF32;
+    put(std::string("gate_up_proj") + part, dtype, 4);
+    put(std::string("down_proj") + part, dtype, 3);
+  }
+  const auto opened = stacked_experts(stored);
+  REQUIRE_MESSAGE(opened.has_value(), opened.error().message);
+  CHECK((*opened)->names().size() == 18);
+  const auto numbers = [&](const char* name, std::optional<RowRange> rows = {}) {
+    const auto got = (*opened)->tensor(block + name, rows);
+    REQUIRE_MESSAGE(got.has_value(), got.error().message);
+    return std::pair(got->shape, elements_of<uint32_t>(*got));
+  };
+  using Shape = std::vector<int64_t>;
+  using Numbers = std::vector<uint32_t>;
+  CHECK(numbers("switch_mlp.gate_proj.weight") ==
+        std::pair(Shape{2, 2, 2}, Numbers{0, 1, 2, 3, 8, 9, 10, 11}));
+  CHECK(numbers("switch_mlp.up_proj.scales", RowRange{1, 2}) ==
+        std::pair(Shape{1, 2, 2}, Numbers{12, 13, 14, 15}));
+  CHECK(numbers("switch_mlp.down_proj.biases", RowRange{1, 2}) ==
+        std::pair(Shape{1, 3, 2}, Numbers{6, 7, 8, 9, 10, 11}));
+  CHECK(numbers("shared_experts.up_proj.weight") ==
+        std::pair(Shape{2, 2}, Numbers{20, 21, 22, 23}));
+  CHECK(numbers("shared_experts.down_proj.scales", RowRange{1, 3}) ==
+        std::pair(Shape{2, 2}, Numbers{14, 15, 16, 17}));
+  for (const char* module :
+       {"switch_mlp.up_proj", "shared_experts.gate_proj", "shared_experts.down_proj"})
+    CHECK((*opened)->quantization(block + module)->value().group_size == 32);
+  stored->reshape(block + "switch_mlp.gate_up_proj.scales", {4, 3, 2});
+  const auto broken = stacked_experts(stored);
+  REQUIRE(!broken.has_value());
+  CHECK(broken.error().message.find("gate_up_proj.scales of shape [4, 3, 2]") != std::string::npos);
 }
 
 TEST_CASE("stacked experts: shapes that do not belong together are refused by name") {

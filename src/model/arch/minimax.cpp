@@ -29,21 +29,6 @@ void check_attention_types(const Json& json) {
            "attn_type_list has layers of linear attention, which are not supported");
 }
 
-/// rotary_dim under the name that others use.
-Json with_partial_rope(const Json& json) {
-  Json out = json;
-  if (find(json, "rotary_dim") == nullptr) return out;
-  const uint32_t head_dim = find(json, "head_dim") != nullptr
-                                ? count(json, "head_dim")
-                                : count(json, "hidden_size") / count(json, "num_attention_heads");
-  const uint32_t rotated = count(json, "rotary_dim");
-  if (head_dim == 0 || rotated > head_dim)
-    refuse(ErrorCode::kCorrupt,
-           fmt::format("rotary_dim should be at most head_dim {}, is {}", head_dim, rotated));
-  out["partial_rotary_factor"] = static_cast<double>(rotated) / head_dim;
-  return out;
-}
-
 Config decode_minimax(const Json& json) {
   check_attention_types(json);
   const std::string score = text(json, "scoring_func", "sigmoid");
@@ -52,7 +37,7 @@ Config decode_minimax(const Json& json) {
            fmt::format("scoring_func {} is not supported; sigmoid is", score));
   if (real(json, "shared_intermediate_size", 0) != 0)
     refuse(ErrorCode::kUnsupported, "shared_intermediate_size above 0 is not supported");
-  Config c = decode_silu(with_partial_rope(json));
+  Config c = decode_silu(with_rotary_dim(json));
   c.has_qk_norm = flag(json, "use_qk_norm", true);
   decode_local_experts(json, c);
   c.routing = {.score = tensor::ExpertScore::kSigmoid, .renormalizes = true};

@@ -25,9 +25,9 @@ struct MoeLayer {
   std::variant<SwiGlu, ExpertMlp> mlp;
 
   MoeLayer(const Config& c, const Weights& w, uint32_t index, MoeLayerOptions options)
-      : input_norm(w / "input_layernorm", c.rms_eps),
+      : input_norm(w / "input_layernorm", c.rms_eps, c.norm_offset),
         attention(w / "self_attn", c, options.attention.of_layer(c, index)),
-        post_norm(w / "post_attention_layernorm", c.rms_eps),
+        post_norm(w / "post_attention_layernorm", c.rms_eps, c.norm_offset),
         mlp(make_mlp(c, w / options.block, index, options.experts)) {}
 
   static std::variant<SwiGlu, ExpertMlp> make_mlp(const Config& c,

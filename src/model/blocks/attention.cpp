@@ -107,6 +107,7 @@ Attention::Attention(const Weights& w, const Config& c, AttentionOptions options
     v_norm_.emplace(context_, shape_.head_dim, c.rms_eps);
   if (options.head_gate != nullptr)
     head_gate_.emplace(w / options.head_gate, c.hidden, heads_of(w, options).heads);
+  if (options.is_sparse) choice_.emplace(w, c);
   if (options.qk_norm) load_norms(w, c, options);
 }
 
@@ -149,7 +150,10 @@ array Attention::operator()(const array& x, kv::Layer* kv, const Step& step) con
   const bool is_gated = qkv.size() > 3;
   const array last = is_gated ? qkv[2] : qkv.back();
   const array v = v_norm_ ? (*v_norm_)(last) : last;
-  const array read = kv->attend({.q = q, .k = k, .v = v}, shape_, step, context_);
+  std::optional<tensor::ChosenKeys> chosen;
+  if (choice_) chosen = (*choice_)(x, kv, step);
+  const array read =
+      kv->attend({.q = q, .k = k, .v = v}, shape_, step, context_, chosen ? &*chosen : nullptr);
   if (is_gated) return out_(tensor::gated(context_, tensor::Gate::kSigmoid, qkv[3], read));
   return out_(head_gate_ ? tensor::times_sigmoid(context_, read, (*head_gate_)(x)) : read);
 }

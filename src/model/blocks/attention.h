@@ -1,8 +1,7 @@
 // Grouped-query attention with rotary positions.
 #pragma once
 
-#include "kv/cache.h"
-#include "model/config.h"
+#include "model/blocks/block_choice.h"
 #include "tensor/linear.h"
 #include "tensor/norm.h"
 #include "tensor/split_norm.h"
@@ -31,6 +30,7 @@ struct AttentionOptions {
   bool norms_values = false;        // an RMS norm of each value head, without weight
   bool has_equal_kv = false;        // values are keys before norm and rope; requires norms
   const char* head_gate = nullptr;  // whose sigmoids weigh what each query head has read
+  bool is_sparse = false;           // reads blocks that index heads choose
   bool only_reads = false;          // keys and values of the layer that `kv` belongs to
   const char* fused = nullptr;      // where q, k and v are the rows of one matrix, in this order
   AttentionNames names = {};
@@ -41,6 +41,7 @@ struct AttentionOptions {
     out.window = config.windows[index];
     out.has_rope = config.has_rope.empty() || config.has_rope[index];
     out.has_equal_kv = config.has_equal_kv && out.window == 0;
+    out.is_sparse = config.is_sparse(index);
     out.only_reads = !config.has_own_kv(index);
     return out;
   }
@@ -65,6 +66,7 @@ class Attention {
   std::optional<tensor::ColumnLinear> head_gate_;
   std::optional<tensor::RmsNorm> q_norm_, k_norm_, v_norm_;
   std::optional<tensor::SplitRmsNorm> q_all_norm_, k_all_norm_;
+  std::optional<BlockChoice> choice_;
   tensor::RowLinear out_;
 };
 

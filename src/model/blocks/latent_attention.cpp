@@ -46,15 +46,15 @@ void LatentAttention::load_choice(const Weights& w, const Config& c) {
   const LatentDims& dims = c.latent;
   constexpr double kEps = 1e-6;
   choice_.emplace(
-      Choice{.shape = {.heads = dims.choice_heads,
-                       .dim = dims.choice_dim,
-                       .top_k = dims.choice_top_k,
-                       .rope = c.choice_rope},
-             .query = {w / "wq_b", dims.query_rank, {0, dims.choice_heads * dims.choice_dim}},
+      Choice{.query = {w / "wq_b", dims.query_rank, {0, dims.choice_heads * dims.choice_dim}},
              .key_and_weights = {{{w / "wk", {0, dims.choice_dim}},
                                   {w / "weights_proj", {0, dims.choice_heads}}},
                                  c.hidden},
-             .key_norm = {w / "k_norm", kEps}});
+             .key_norm = {w / "k_norm", kEps},
+             .shape = {.heads = dims.choice_heads,
+                       .dim = dims.choice_dim,
+                       .top_k = dims.choice_top_k,
+                       .rope = c.choice_rope}});
 }
 
 void LatentAttention::load_queries(const Weights& w, const Config& c) {

@@ -44,10 +44,10 @@ class LatentAttention {
 
   /// The indexer.
   struct Choice {
-    tensor::KeyChoiceShape shape;
     tensor::ColumnLinear query;
     tensor::StackedLinear key_and_weights;
     tensor::LayerNorm key_norm;
+    tensor::KeyChoiceShape shape;
   };
   std::optional<Choice> choice_;
 };
