@@ -52,6 +52,19 @@ Status check_width(const HeadSizes& sizes) {
                            kWidest, sizes.heads, sizes.head_dim)};
 }
 
+/// What families call their sizes.
+struct SizeNames {
+  const char* layers = "num_hidden_layers";
+  const char* mlp = "intermediate_size";
+  const char* expert_mlp = "moe_intermediate_size";
+};
+
+SizeNames names_of(const nlohmann::json& config) {
+  const nlohmann::json* type = find(config, "model_type");
+  if (type == nullptr || *type != "longcat_flash") return {};
+  return {.layers = "num_layers", .mlp = "ffn_hidden_size", .expert_mlp = "expert_ffn_hidden_size"};
+}
+
 /// Adds what layers attend by.
 Status read_attention(const nlohmann::json& config, ModelSizes& sizes) {
   const auto all = read_heads(config), window = read_window_heads(config);
@@ -66,19 +79,19 @@ Status read_attention(const nlohmann::json& config, ModelSizes& sizes) {
   sizes.window = *window;
   if (sizes.layers > kMostLayers)
     return Error{ErrorCode::kCorrupt,
-                 fmt::format("config: num_hidden_layers should be at most {}, is {}", kMostLayers,
-                             sizes.layers)};
+                 fmt::format("config: {} should be at most {}, is {}", names_of(config).layers,
+                             kMostLayers, sizes.layers)};
   auto sources = read_kv_sources(config, sizes.layers);
   if (!sources) return sources.error();
   sizes.kv_sources = *std::move(sources);
   return {};
 }
 
-/// intermediate_size, which a model of experts alone may leave out.
+/// The MLP's width, which a model of experts alone may leave out.
 Result<uint32_t> read_usual_mlp(const nlohmann::json& config) {
-  if (find(config, "intermediate_size") != nullptr || !find(config, "moe_intermediate_size"))
-    return read_count(config, "intermediate_size");
-  return read_count(config, "moe_intermediate_size");
+  const SizeNames names = names_of(config);
+  const bool has_experts_alone = !find(config, names.mlp) && find(config, names.expert_mlp);
+  return read_count(config, has_experts_alone ? names.expert_mlp : names.mlp);
 }
 
 /// What mamba2 has in place of an MLP.
@@ -91,7 +104,8 @@ Result<uint32_t> inner_width(const nlohmann::json& config) {
 /// num_hidden_layers, or as many as nemotron_h lists where it leaves that out.
 Result<uint32_t> read_layers(const nlohmann::json& config) {
   const nlohmann::json* type = find(config, "model_type");
-  if (type == nullptr || *type != "nemotron_h") return read_count(config, "num_hidden_layers");
+  const char* count = names_of(config).layers;
+  if (type == nullptr || *type != "nemotron_h") return read_count(config, count);
   for (const char* key : {"hybrid_override_pattern", "layers_block_type", "layer_types"}) {
     const nlohmann::json* listed = find(config, key);
     if (listed == nullptr) continue;
@@ -99,9 +113,9 @@ Result<uint32_t> read_layers(const nlohmann::json& config) {
       return Error{ErrorCode::kCorrupt, fmt::format("config: {} lists no layers", key)};
     const size_t layers =
         listed->is_string() ? listed->get_ref<const std::string&>().size() : listed->size();
-    return read_count(config, "num_hidden_layers", static_cast<uint32_t>(layers));
+    return read_count(config, count, static_cast<uint32_t>(layers));
   }
-  return read_count(config, "num_hidden_layers");
+  return read_count(config, count);
 }
 
 /// The usual, or how lfm2 says it: block_ff_dim where it is there, adjusted by default.
@@ -159,7 +173,7 @@ Result<ModelSizes> read_sizes(const nlohmann::json& config) {
     if (!mlp) return mlp.error();
     sizes.mlp = *mlp;
   }
-  read(sizes.expert_mlp, "moe_intermediate_size", 0);
+  read(sizes.expert_mlp, names_of(config).expert_mlp, 0);
   read(sizes.vocab, "vocab_size");
   const bool has_usual_name = find(config, "max_position_embeddings") != nullptr;
   read(sizes.max_positions, has_usual_name ? "max_position_embeddings" : "model_max_length",

@@ -59,6 +59,25 @@ TEST_CASE("model sizes: a model of experts alone names their width only") {
   CHECK(read_sizes(config)->mlp == 24);
 }
 
+TEST_CASE("model sizes: longcat_flash calls them otherwise") {
+  nlohmann::json config = {{"model_type", "longcat_flash"},
+                           {"hidden_size", 64},
+                           {"num_layers", 3},
+                           {"num_attention_heads", 4},
+                           {"ffn_hidden_size", 96},
+                           {"expert_ffn_hidden_size", 24},
+                           {"vocab_size", 101},
+                           {"num_hidden_layers", 6},
+                           {"moe_intermediate_size", 1000}};
+  CHECK(read_sizes(config)->layers == 3);
+  CHECK(read_sizes(config)->mlp == 96);
+  CHECK(read_sizes(config)->expert_mlp == 24);
+  config["num_layers"] = 5000;
+  CHECK(read_sizes(config).error().message.find("num_layers should be") != std::string::npos);
+  config.erase("num_layers");
+  CHECK(read_sizes(config).error().message == "config: num_layers is missing");
+}
+
 nlohmann::json gemma4() {
   nlohmann::json config = smallest();
   config.update({{"model_type", "gemma4_text"},

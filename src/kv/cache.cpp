@@ -14,15 +14,15 @@ tensor::array fresh_order() {
 }  // namespace
 
 Layer::Layer(const LayerShape& shape, const CacheShape& room, const tensor::Context& context) {
-  if (shape.kv_heads > 0) {
-    pool_ =
+  for (uint32_t i = 0; i < shape.attentions && shape.kv_heads > 0; ++i) {
+    pools_.push_back(
         tensor::make_pool({.pages = shape.group == PageGroup::kAll ? room.pages : room.window_pages,
                            .page_tokens = room.page_tokens,
                            .kv_heads = shape.kv_heads,
                            .head_dim = shape.head_dim,
                            .latent_dim = shape.latent_dim},
-                          context.pool_dtype(), context.path);
-    pool_->group = shape.group;
+                          context.pool_dtype(), context.path));
+    pools_.back().group = shape.group;
   }
   if (shape.choice_dim > 0)
     choice_pool_ = tensor::make_pool({.pages = room.pages,
@@ -36,26 +36,28 @@ Layer::Layer(const LayerShape& shape, const CacheShape& room, const tensor::Cont
 }
 
 void Layer::copy(PageGroup group, std::span<const uint32_t> from, std::span<const uint32_t> to) {
-  if (!pool_ || pool_->group != group || from.empty()) return;
-  tensor::copy_pages(*pool_, from, to);
+  if (pools_.empty() || pools_[0].group != group || from.empty()) return;
+  for (tensor::Pool& pool : pools_) tensor::copy_pages(pool, from, to);
   if (choice_pool_) tensor::copy_pages(*choice_pool_, from, to);
 }
 
 void Layer::forget_pending() {
-  if (pool_) pool_->order = fresh_order();
+  for (tensor::Pool& pool : pools_) pool.order = fresh_order();
   if (choice_pool_) choice_pool_->order = fresh_order();
   if (states_) states_->order = fresh_order();
 }
 
 void Layer::add_orders(std::vector<tensor::array>& to) const {
-  if (pool_) to.push_back(pool_->order);
+  for (const tensor::Pool& pool : pools_) to.push_back(pool.order);
   if (choice_pool_) to.push_back(choice_pool_->order);
   if (states_) to.push_back(states_->order);
 }
 
 uint64_t Layer::bytes() const {
-  return (pool_ ? pool_->bytes() : 0) + (choice_pool_ ? choice_pool_->bytes() : 0) +
-         (states_ ? states_->states.nbytes() : 0);
+  uint64_t sum =
+      (choice_pool_ ? choice_pool_->bytes() : 0) + (states_ ? states_->states.nbytes() : 0);
+  for (const tensor::Pool& pool : pools_) sum += pool.bytes();
+  return sum;
 }
 
 Cache::Cache(const std::vector<LayerShape>& layers,

@@ -10,13 +10,14 @@
 
 namespace tandem::kv {
 
-/// What a layer keeps on this rank.
+/// What a layer keeps on this rank: the same for each of its attentions.
 struct LayerShape {
   tensor::PageGroup group = tensor::PageGroup::kAll;  // of its pages
   uint32_t kv_heads = 0;                              // 0: no keys and values
   uint32_t head_dim = 0;
   uint32_t latent_dim =
       0;  // of values that are parts of keys: see tensor::PoolShape; 0: they are not
+  uint32_t attentions = 1;    // that keep keys and values, each its own
   uint32_t choice_dim = 0;    // of keys by which others are chosen: tensor/key_choice.h; 0: none
   uint32_t state_floats = 0;  // of its recurrent state; 0: none
   /// The layer, counted from this rank's first, whose keys and values it reads; it keeps none.
@@ -24,7 +25,8 @@ struct LayerShape {
 
   /// Bytes of keys and values of one page.
   uint64_t page_bytes(uint32_t page_tokens, uint32_t element_bytes) const {
-    const uint64_t width = uint64_t{latent_dim == 0 ? 2U : 1U} * kv_heads * head_dim + choice_dim;
+    const uint64_t each = uint64_t{latent_dim == 0 ? 2U : 1U} * kv_heads * head_dim;
+    const uint64_t width = attentions * each + choice_dim;
     return page_tokens * width * element_bytes;
   }
   uint64_t slot_bytes() const { return uint64_t{state_floats} * sizeof(float); }
@@ -43,16 +45,17 @@ class Layer {
  public:
   Layer(const LayerShape& shape, const CacheShape& room, const tensor::Context& context);
 
-  bool is_empty() const { return !pool_ && !states_; }
+  bool is_empty() const { return pools_.empty() && !states_; }
 
   /// Stores k and v of the step's tokens and returns what their queries attend to: see
-  /// tensor::attend(). Requires keys and values.
+  /// tensor::attend(). Of the layer's attentions, the one that counts. Requires keys and values.
   tensor::array attend(const tensor::QueryKeyValue& x,
                        const tensor::AttentionShape& shape,
                        const tensor::Step& step,
                        const tensor::Context& context,
-                       const tensor::ChosenKeys* chosen = nullptr) {
-    return tensor::attend(*pool_, x, shape, step, context, chosen);
+                       const tensor::ChosenKeys* chosen = nullptr,
+                       uint32_t attention = 0) {
+    return tensor::attend(pools_[attention], x, shape, step, context, chosen);
   }
 
   /// Stores the keys by which others are chosen and chooses: see tensor::choose_keys(). Requires
@@ -74,7 +77,7 @@ class Layer {
   uint64_t bytes() const;
 
  private:
-  std::optional<tensor::Pool> pool_;
+  std::vector<tensor::Pool> pools_;  // one for each attention
   std::optional<tensor::Pool> choice_pool_;
   std::optional<tensor::StatePool> states_;
 };

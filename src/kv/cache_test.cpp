@@ -19,19 +19,22 @@ constexpr LayerShape kAllLayer = {.kv_heads = 1, .head_dim = 2};
 constexpr LayerShape kWindowLayer = {.group = PageGroup::kWindow, .kv_heads = 1, .head_dim = 2};
 constexpr LayerShape kLatentLayer = {
     .kv_heads = 1, .head_dim = 6, .latent_dim = 4, .choice_dim = 3};
+constexpr LayerShape kTwiceLayer = {.kv_heads = 1, .head_dim = 2, .attentions = 2};
 constexpr LayerShape kStateLayer = {.state_floats = 7};
 
 /// Attends with keys of zero, so that what comes out is the mean of all values that tokens see.
 std::vector<float> mean_of_values(Layer& layer,
                                   const tensor::Step& step,
                                   const std::vector<float>& values,
-                                  uint32_t window) {
+                                  uint32_t window,
+                                  uint32_t attention = 0) {
   const int tokens = static_cast<int>(values.size());
   const array zeros = mx::zeros({tokens, 2});
   const array v = mx::repeat(array(values.begin(), {tokens, 1}), 2, 1);
   const tensor::AttentionShape shape = {
       .heads = 1, .kv_heads = 1, .head_dim = 2, .kv_of_head = {0}, .window = window, .rope = {}};
-  const array out = mx::contiguous(layer.attend({.q = zeros, .k = zeros, .v = v}, shape, step, {}));
+  const array out = mx::contiguous(
+      layer.attend({.q = zeros, .k = zeros, .v = v}, shape, step, {}, nullptr, attention));
   mx::eval(out);
   std::vector<float> means;
   for (int t = 0; t < tokens; ++t) means.push_back(tensor::on_host<float>(out)[2 * t]);
@@ -54,6 +57,22 @@ TEST_CASE("layers keep what their shape says, in as many bytes") {
   CHECK(kLatentLayer.page_bytes(2, 4) == 2 * (6 + 3) * 4);
   CHECK(latent.bytes() == 6 * kLatentLayer.page_bytes(2, 4));
   CHECK(latent.orders().size() == 2);
+}
+
+TEST_CASE("attentions of one layer keep their own keys and values, which are copied together") {
+  tensor::use_device(mx::Device(mx::Device::cpu));
+  Cache cache({kTwiceLayer}, kRoom, {});
+  CHECK(cache.bytes() == 6 * kTwiceLayer.page_bytes(2, 4));
+  CHECK(kTwiceLayer.page_bytes(2, 4) == 2 * kAllLayer.page_bytes(2, 4));
+  CHECK(cache.orders().size() == 2);
+  const tensor::Step step({{.tokens = {0, 0}, .pages = {4}}}, 2);
+  CHECK(mean_of_values(cache.layer(0), step, {1, 3}, 0, 0) == std::vector<float>{1, 2});
+  CHECK(mean_of_values(cache.layer(0), step, {5, 9}, 0, 1) == std::vector<float>{5, 7});
+  cache.copy({.all = {.from = {4}, .to = {2}}});
+  const tensor::Step next({{.start = 2, .tokens = {0}, .pages = {2, 0}}}, 2);
+  CHECK(mean_of_values(cache.layer(0), next, {2}, 0, 0) == std::vector<float>{2});
+  const float mean = mean_of_values(cache.layer(0), next, {1}, 0, 1)[0];
+  CHECK(double{mean} == doctest::Approx(5));
 }
 
 TEST_CASE("a layer that reads another's keys and values keeps none, and sees what that one wrote") {

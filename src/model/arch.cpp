@@ -18,20 +18,20 @@ Error other_experts(uint32_t experts, const std::string& found) {
                       experts, found)};
 }
 
-/// Of a router, or of a projection of all experts.
+bool is_of_router(std::string_view leaf) {
+  return leaf.starts_with("gate.") || leaf.starts_with("router.");
+}
+
+/// Of a projection of all experts.
 bool is_of_all_experts(std::string_view leaf) {
-  constexpr std::string_view kStart[] = {"gate.",
-                                         "router.",
-                                         "switch_mlp.",
-                                         "experts.gate_proj.",
-                                         "experts.up_proj.",
+  constexpr std::string_view kStart[] = {"switch_mlp.", "experts.gate_proj.", "experts.up_proj.",
                                          "experts.down_proj."};
   return std::ranges::any_of(kStart, [&](std::string_view s) { return leaf.starts_with(s); });
 }
 
-/// Routers and stacks have one row for each expert, and there are no experts beyond: otherwise a
-/// part of them would be used without a word.
-Status check_experts(const format::Checkpoint& checkpoint, uint32_t experts) {
+/// Routers and stacks have one row for each expert, routers also for those that are identities, and
+/// there are no experts beyond: otherwise a part of them would be used without a word.
+Status check_experts(const format::Checkpoint& checkpoint, const Config& config) {
   constexpr std::string_view kBlocks[] = {".mlp.", ".block_sparse_moe.", ".feed_forward.", ".moe.",
                                           ".mixer."};
   constexpr std::string_view kOne = "experts.";
@@ -40,7 +40,8 @@ Status check_experts(const format::Checkpoint& checkpoint, uint32_t experts) {
         kBlocks, [&](std::string_view b) { return name.find(b) != std::string::npos; });
     if (block == std::end(kBlocks)) continue;
     const auto leaf = std::string_view(name).substr(name.find(*block) + block->size());
-    if (is_of_all_experts(leaf)) {
+    const uint32_t experts = config.experts + (is_of_router(leaf) ? config.identity_experts : 0);
+    if (is_of_router(leaf) || is_of_all_experts(leaf)) {
       const auto tensor = checkpoint.describe(name);
       if (!tensor) return tensor.error();
       const int64_t rows = tensor->shape.empty() ? 0 : tensor->shape[0];
@@ -115,7 +116,7 @@ Result<Description> describe(const format::Checkpoint& checkpoint) {
   auto config = arch->decode(checkpoint.config());
   if (!config) return config.error();
   if (config->experts != 0) {
-    const Status agree = check_experts(checkpoint, config->experts);
+    const Status agree = check_experts(checkpoint, *config);
     if (!agree) return agree.error();
   }
   const nlohmann::json& json = checkpoint.config();
@@ -149,6 +150,7 @@ std::vector<kv::LayerShape> layer_shapes(const Description& model,
       out.push_back({.kv_heads = part.heads.empty() ? 0U : 1U,
                      .head_dim = c.latent.key(),
                      .latent_dim = c.latent.rank,
+                     .attentions = c.attentions,
                      .choice_dim = part.heads.empty() ? 0U : c.latent.choice_dim});
       continue;
     }

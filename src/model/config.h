@@ -25,6 +25,7 @@ struct LatentDims {
   uint32_t plain = 0;         // values of a query's or key's head without a position
   uint32_t rope = 0;          // with one
   double eps = 1e-6;          // of the norms of both vectors
+  double scale = 1;           // of the kept one after its norm
   uint32_t choice_heads = 0;  // of the choice of keys; 0: a token attends to all that it sees
   uint32_t choice_dim = 0;    // of such a head
   uint32_t choice_top_k = 0;  // keys that are chosen
@@ -50,11 +51,13 @@ struct Config {
   uint32_t heads = 0;
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;                  // of latent attention: of a head's value
+  uint32_t attentions = 1;                // of a layer
   topology::HeadShape window_heads = {};  // of layers that see a window, where theirs are others
   LatentDims latent = {};
   SparseDims sparse = {};
   uint32_t mlp = 0;
-  uint32_t experts = 0;  // of a layer that has some
+  uint32_t experts = 0;           // of a layer that has some
+  uint32_t identity_experts = 0;  // chosen beside those, which give back what they take
   uint32_t experts_of_token = 0;
   uint32_t expert_mlp = 0;
   tensor::ExpertRouting routing = {};

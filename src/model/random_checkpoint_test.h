@@ -34,10 +34,11 @@ class RandomCheckpoint final : public format::Checkpoint {
     }
     if (is_lfm2()) set_lfm2();
     if (is_delta()) set_delta();
-    if (is_latent()) set_latent();
+    if (is_latent() || is_longcat()) set_latent();
     if (is_kimi()) set_kimi();
     if (is_bailing()) set_bailing();
     if (is_ssd()) set_ssd();
+    if (is_longcat()) set_longcat();
     if (has_experts()) {
       config_[is_oss() ? "num_local_experts" : "num_experts"] = o.experts;
       config_["num_experts_per_tok"] = o.experts_of_token;
@@ -144,6 +145,10 @@ class RandomCheckpoint final : public format::Checkpoint {
     const uint32_t q = o.heads * o.head_dim, kv = o.kv_heads * o.head_dim;
     for (uint32_t i = 0; i < o.layers; ++i) {
       const std::string p = fmt::format("model.layers.{}.", i);
+      if (is_longcat()) {
+        put_longcat(p);
+        continue;
+      }
       const bool qkv_bias = o.has_biases || o.model_type == "qwen2" || is_oss();
       put_floats(p + "input_layernorm.weight", {o.hidden}, 0.1F, 1);
       put_floats(p + "post_attention_layernorm.weight", {o.hidden}, 0.1F, 1);
@@ -428,6 +433,41 @@ class RandomCheckpoint final : public format::Checkpoint {
     put_floats(p + "g_norm.weight", {width}, 0.1F, 1);
     put_floats(p + "query_layernorm.weight", {kValueDim}, 0.1F, 1);
     put_floats(p + "key_layernorm.weight", {kValueDim}, 0.1F, 1);
+  }
+
+  bool is_longcat() const { return options_.model_type == "longcat_flash"; }
+
+  static constexpr uint32_t kIdentities = 5;
+
+  void set_longcat() {
+    config_.update({{"num_layers", options_.layers},
+                    {"ffn_hidden_size", options_.mlp},
+                    {"expert_ffn_hidden_size", options_.expert_mlp},
+                    {"zero_expert_num", kIdentities},
+                    {"moe_topk", options_.experts_of_token},
+                    {"routed_scaling_factor", 2.0}});
+  }
+
+  void put_longcat(const std::string& p) {
+    const RandomOptions& o = options_;
+    for (const char* half : {"0.", "1."}) {
+      put_floats(p + "input_layernorm." + half + "weight", {o.hidden}, 0.1F, 1);
+      put_floats(p + "post_attention_layernorm." + half + "weight", {o.hidden}, 0.1F, 1);
+      put_latent_attention(p + "self_attn." + half);
+      put_dense_mlp(p + "mlps." + half);
+    }
+    put_matrix(p + "mlp.router.classifier", o.experts + kIdentities, o.hidden, 2, false);
+    put_floats(p + "mlp.router.e_score_correction_bias", {o.experts + kIdentities}, 0.05F, 0);
+    put_experts(p + "mlp.", "gate_proj", o.expert_mlp, o.hidden);
+    put_experts(p + "mlp.", "up_proj", o.expert_mlp, o.hidden);
+    put_experts(p + "mlp.", "down_proj", o.hidden, o.expert_mlp);
+  }
+
+  void put_dense_mlp(const std::string& p) {
+    const RandomOptions& o = options_;
+    put_matrix(p + "gate_proj", o.mlp, o.hidden, 1, false);
+    put_matrix(p + "up_proj", o.mlp, o.hidden, 1, false);
+    put_matrix(p + "down_proj", o.hidden, o.mlp, 1, false);
   }
 
   /// Makes a matrix of so many times `rows` rows an array of three axes.

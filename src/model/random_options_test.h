@@ -26,8 +26,8 @@ struct RandomOptions {
   uint32_t delta_heads = 2;    // of qwen3_5: key heads, half as many as value heads; of nemotron_h
                                // groups of so many heads, of mamba2 its heads are in one
   bool has_hf_layout = false;  // of lfm2's convolutions
-  uint32_t latent = 32;        // of deepseek_v3: rank of keys and values, and of queries
-  bool has_kv_b = false;       // of deepseek_v3: kv_b_proj in place of embed_q and unembed_out
+  uint32_t latent = 32;        // of latent attention: rank of keys and values, and of queries
+  bool has_kv_b = false;       // of the same: kv_b_proj in place of embed_q and unembed_out
   uint32_t vocab = 101;
   bool has_tied_head = true;
   bool has_biases = false;

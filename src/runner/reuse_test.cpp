@@ -117,6 +117,7 @@ TEST_CASE("reuse: a model that sees windows answers as a cold one, though pages 
 
 TEST_CASE("reuse: latent attention's turns are what a cold one answers") {
   check_turns({.model_type = "deepseek_v3", .layers = 3, .bits = 4}, 2 * kReusePage);
+  check_turns({.model_type = "longcat_flash", .bits = 4}, 2 * kReusePage);
 }
 
 }  // namespace

@@ -214,6 +214,21 @@ TEST_CASE("latent attention over several ranks, some of them without heads, equa
   check_equals_one_rank({.model = model(0, true), .ranks = 8});
 }
 
+TEST_CASE("a layer with two latent attentions, and choices that are no experts, equal one rank") {
+  const RandomOptions o{.model_type = "longcat_flash", .layers = 3, .heads = 6};
+  for (const int bits : {0, 4}) {
+    RandomOptions quantized = o;
+    quantized.bits = bits;
+    for (uint32_t ranks = 2; ranks <= 4; ++ranks)
+      check_equals_one_rank({.model = quantized, .ranks = ranks});
+    for (uint32_t ranks = 2; ranks <= 3; ++ranks)
+      check_equals_one_rank(
+          {.model = quantized, .split = topology::Split::kPipeline, .ranks = ranks});
+  }
+  check_equals_one_rank({.model = o, .ranks = 3, .shares = {0, 5, 1}});
+  check_equals_one_rank({.model = o, .ranks = 8});
+}
+
 /// Weights that each rank loads, beside what was estimated from the header.
 void check_estimate(const RandomOptions& o) {
   CAPTURE(o.model_type);
@@ -275,6 +290,8 @@ TEST_CASE("what is estimated for a rank is about what it loads, whatever its lay
                        .vocab = 480,
                        .has_tied_head = false,
                        .bits = 4};
+  check_estimate(latent);
+  latent.model_type = "longcat_flash";
   check_estimate(latent);
 }
 

@@ -105,18 +105,29 @@ array scores_of(const array& logits, kernels::ExpertScore score) {
 
 Choice choose(const array& logits, const ExpertsShape& shape, const PerExpert& per_expert) {
   const kernels::ExpertRouting& routing = shape.routing;
-  const int experts = static_cast<int>(shape.experts), top_k = static_cast<int>(shape.top_k);
+  const int choices = static_cast<int>(shape.choices()), top_k = static_cast<int>(shape.top_k);
   const array scores = scores_of(logits, routing.score);
   array values = per_expert.bias.empty() ? scores : mx::add(scores, from_host(per_expert.bias));
   if (routing.top_groups < routing.groups) values = drop_groups(values, routing);
   const array order = mx::argpartition(values, -top_k, -1);
-  const array ids = mx::slice(order, {0, experts - top_k}, {logits.shape(0), experts});
+  const array ids = mx::slice(order, {0, choices - top_k}, {logits.shape(0), choices});
   array weights = mx::take_along_axis(scores, ids, -1);
   if (routing.renormalizes) weights = mx::divide(weights, mx::sum(weights, -1, true));
   if (routing.scale != 1) weights = mx::multiply(weights, array(routing.scale));
   if (!per_expert.scales.empty())
     weights = mx::multiply(weights, mx::take(from_host(per_expert.scales), ids));
   return {ids, weights};
+}
+
+/// each [tokens, top_k, any] with x [tokens, any], or zeros, in the places of identities.
+array with_identities(const array& each,
+                      const array& x,
+                      const array& ids,
+                      const ExpertsShape& shape,
+                      bool adds_them) {
+  const array is_identity = mx::expand_dims(mx::greater_equal(ids, array(shape.experts)), 2);
+  const array given = adds_them ? mx::expand_dims(x, 1) : array(0.0F, x.dtype());
+  return mx::where(is_identity, given, each);
 }
 
 void check_count(const Weights& module, const std::vector<float>& numbers, uint32_t experts) {
@@ -134,9 +145,10 @@ Experts::Experts(const Weights& module,
     : context_(module.context()),
       shape_(shape),
       columns_(columns.size()),
+      is_first_(columns.begin == 0),
       per_expert_(std::make_shared<const PerExpert>(std::move(per_expert))) {
   for (const auto* numbers : {&per_expert_->bias, &per_expert_->scales})
-    check_count(module, *numbers, shape.experts);
+    check_count(module, *numbers, shape.choices());
   check_group_cut(ExpertWeights(module, "down_proj", shape.hidden, shape.width).at(0), columns);
   if (context_.is_fast())
     load_packed(module, columns);
@@ -211,11 +223,14 @@ array Experts::Plain::product(const array& x, const array& ids) const {
 array Experts::run_plain(const array& x, const array& logits) const {
   const Choice choice = choose(logits, shape_, *per_expert_);
   const array rows = mx::expand_dims(x, {1, 2});
-  const Plain& down = plain_.back();
-  const array up = plain_[plain_.size() - 2].multiply(rows, choice.ids);
-  const array gate = shape_.has_gate ? plain_[0].multiply(rows, choice.ids) : up;
+  const array ids = shape_.identities == 0  // what is computed in their place is not looked at
+                        ? choice.ids
+                        : mx::minimum(choice.ids, array(shape_.experts - 1));
+  const array up = plain_[plain_.size() - 2].multiply(rows, ids);
+  const array gate = shape_.has_gate ? plain_[0].multiply(rows, ids) : up;
   const array inner = gated(context_, shape_.gate, gate, up, shape_.limit);
-  const array each = mx::squeeze(down.multiply(inner, choice.ids), 2);
+  array each = mx::squeeze(plain_.back().multiply(inner, ids), 2);
+  if (shape_.identities != 0) each = with_identities(each, x, choice.ids, shape_, is_first_);
   const array weighed = mx::multiply(each, mx::expand_dims(choice.weights, 2));
   return mx::astype(mx::sum(weighed, 1), x.dtype());
 }

@@ -18,14 +18,17 @@ struct ExpertsShape {
   uint32_t hidden = 0;
   uint32_t width = 0;  // of an expert's inside
   uint32_t experts = 0;
-  uint32_t top_k = 0;  // experts that a token takes
+  uint32_t identities = 0;  // chosen as experts with the ids after theirs, which give back x
+  uint32_t top_k = 0;       // of both, that a token takes
   Gate gate = Gate::kSilu;
   bool has_gate = true;  // otherwise up is its own gate
   float limit = 0;       // see gated()
   kernels::ExpertRouting routing = {};
+
+  uint32_t choices() const { return experts + identities; }
 };
 
-/// Numbers of each expert, [experts] or empty.
+/// Numbers of each expert, [choices] or empty.
 struct PerExpert {
   std::vector<float> bias = {};    // added to scores for the choice alone
   std::vector<float> scales = {};  // of the weights that the choice gives
@@ -39,14 +42,15 @@ class Experts {
  public:
   /// Columns `columns`, not empty, of each expert's inside. `module` holds gate_proj, up_proj and
   /// down_proj of all experts (tensor/expert_weights.h), no gate_proj where there is no gate, and
-  /// their biases where they have some; the rank with the first column adds those of down_proj.
-  /// Throws LoadFailure (missing, of another shape, cut inside a quantization group).
+  /// their biases where they have some; the rank with the first column adds those of down_proj, and
+  /// what identities give. Throws LoadFailure (missing, of another shape, cut inside a quantization
+  /// group).
   Experts(const Weights& module,
           const ExpertsShape& shape,
           topology::Range columns,
           PerExpert per_expert = {});
 
-  /// x [tokens, hidden] and logits [tokens, experts] → [tokens, hidden]: the part of these columns,
+  /// x [tokens, hidden] and logits [tokens, choices] → [tokens, hidden]: the part of these columns,
   /// which adds up over the ranks.
   array operator()(const array& x, const array& logits) const;
 
@@ -86,6 +90,7 @@ class Experts {
   Context context_;
   ExpertsShape shape_;
   uint32_t columns_;
+  bool is_first_;                                // holds the first column
   std::shared_ptr<const PerExpert> per_expert_;  // shared: with the graph's nodes
   std::vector<Plain> plain_;                     // gate where there is one, up, down
   std::shared_ptr<const Packed> packed_;         // shared: with the graph's nodes

@@ -1,4 +1,6 @@
 // The CPU fast path of Experts.
+#include <algorithm>
+
 #include "kernels/activation.h"
 #include "kernels/expert_choice.h"
 #include "kernels/grouped_matmul.h"
@@ -62,6 +64,7 @@ struct Experts::Bound {
   std::shared_ptr<const PerExpert> per_expert;
   ExpertsShape shape;
   size_t columns;
+  bool adds_identities;
   const float* x;
   size_t x_stride;
   kernels::ExpertChoiceArgs choice;
@@ -81,11 +84,12 @@ struct Experts::Bound {
       for (size_t i = 0; i < assignments; ++i)
         choice.weights[i] *= per_expert->scales[choice.ids[i]];
     const kernels::ExpertRows groups =
-        kernels::group_by_expert({choice.ids, assignments}, shape.top_k, shape.experts);
+        kernels::group_by_expert({choice.ids, assignments}, shape.top_k, shape.choices());
+    const auto offsets = std::span(groups.offsets).first(shape.experts + 1);
     kernels::moe_matmul(*workers, packed->gate_up,
                         {.x = x,
                          .x_stride = x_stride,
-                         .offsets = groups.offsets,
+                         .offsets = offsets,
                          .x_rows = groups.rows.data(),
                          .y = inner,
                          .bias = bias_or_null(packed->gate_up_bias)});
@@ -93,7 +97,7 @@ struct Experts::Bound {
               {.gate = inner,
                .up = inner + width - columns,
                .out = inner,
-               .rows = assignments,
+               .rows = offsets.back(),
                .width = columns,
                .gate_stride = width,
                .up_stride = width,
@@ -101,9 +105,10 @@ struct Experts::Bound {
     kernels::moe_matmul(*workers, packed->down,
                         {.x = inner,
                          .x_stride = width,
-                         .offsets = groups.offsets,
+                         .offsets = offsets,
                          .y = each,
                          .bias = bias_or_null(packed->down_bias)});
+    give_back(groups);
     kernels::combine_experts(*workers, {.y = each,
                                         .places = groups.places.data(),
                                         .weights = choice.weights,
@@ -112,11 +117,22 @@ struct Experts::Bound {
                                         .width = shape.hidden,
                                         .out = out});
   }
+
+  /// Fills the rows of identities, which come after those of all experts.
+  void give_back(const kernels::ExpertRows& groups) const {
+    for (size_t i = groups.offsets[shape.experts]; i < groups.assignments(); ++i) {
+      float* row = each + i * shape.hidden;
+      if (adds_identities)
+        std::copy_n(x + groups.rows[i] * x_stride, shape.hidden, row);
+      else
+        std::fill_n(row, shape.hidden, 0.0F);
+    }
+  }
 };
 
 array Experts::run_fast(const array& x, const array& logits) const {
   const auto bind = [packed = packed_, workers = context_.workers, shape = shape_,
-                     columns = size_t{columns_}, per_expert = per_expert_](
+                     columns = size_t{columns_}, is_first = is_first_, per_expert = per_expert_](
                         const std::vector<array>& in, std::vector<array>& out) -> CpuCall {
     for (array& each : out) allocate(each);
     return Bound{.workers = workers,
@@ -124,11 +140,12 @@ array Experts::run_fast(const array& x, const array& logits) const {
                  .per_expert = per_expert,
                  .shape = shape,
                  .columns = columns,
+                 .adds_identities = is_first,
                  .x = in[0].data<float>(),
                  .x_stride = row_stride(in[0]),
                  .choice = {.logits = in[1].data<float>(),
                             .rows = static_cast<size_t>(in[1].shape(0)),
-                            .experts = shape.experts,
+                            .experts = shape.choices(),
                             .top_k = shape.top_k,
                             .routing = shape.routing,
                             .bias = per_expert->bias.empty() ? nullptr : per_expert->bias.data(),

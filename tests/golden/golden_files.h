@@ -46,6 +46,7 @@ inline constexpr std::array kModels = {"bailing_hybrid",
                                        "llama",
                                        "llama_swa",
                                        "llama_tied_bias",
+                                       "longcat_flash",
                                        "mamba2",
                                        "mamba2_groups",
                                        "minimax",
@@ -72,9 +73,9 @@ inline constexpr std::array kModels = {"bailing_hybrid",
                                        "step3p5",
                                        "step3p5_published"};
 /// Those that are also there as they were released, in float32.
-inline constexpr std::array kUpstream = {"bailing_hybrid", "kimi_linear",       "mamba2",
-                                         "nemotron_h",     "nemotron_h_latent", "qwen3_5",
-                                         "qwen3_5_moe",    "qwen3_next"};
+inline constexpr std::array kUpstream = {"bailing_hybrid", "kimi_linear", "longcat_flash",
+                                         "mamba2",         "nemotron_h",  "nemotron_h_latent",
+                                         "qwen3_5",        "qwen3_5_moe", "qwen3_next"};
 inline constexpr std::array kVariants = {"f32", "g64", "g32"};
 /// Models as their publishers lay them out (layouts.py).
 inline constexpr std::array kLayouts = {"llama-awq", "minimax-fp8", "minimax_m3-mxfp8",

@@ -24,6 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SEED, HIDDEN, VOCAB = 1, 128, 320
 UPSTREAM = (
     *linear_attention.KINDS,
+    "longcat_flash",
     "mamba2",
     "nemotron_h",
     "nemotron_h_latent",
@@ -322,6 +323,32 @@ def architectures():
             n_group=2,
             topk_group=1,
             routed_scaling_factor=2.5,
+        ),
+        "longcat_flash": dict(
+            hidden_size=HIDDEN,
+            vocab_size=VOCAB,
+            rms_norm_eps=1e-5,
+            max_position_embeddings=4096,
+            model_type="longcat_flash",
+            attention_method="MLA",
+            num_layers=2,
+            ffn_hidden_size=192,
+            expert_ffn_hidden_size=64,
+            num_attention_heads=8,
+            q_lora_rank=64,
+            kv_lora_rank=64,
+            qk_nope_head_dim=64,
+            qk_rope_head_dim=16,
+            v_head_dim=32,
+            mla_scale_q_lora=True,
+            mla_scale_kv_lora=True,
+            attention_bias=False,
+            rope_theta=1e6,
+            n_routed_experts=6,
+            zero_expert_num=4,
+            zero_expert_type="identity",
+            moe_topk=4,
+            routed_scaling_factor=3.0,
         ),
         "minimax": dict(
             base,
@@ -781,6 +808,7 @@ def is_delta(config):
 
 def quantization(config, variant):
     """As mlx-lm writes it: routers have 8 bits, or stay as they are where they are no linear layers."""
+    layers = range(config.get("num_hidden_layers", config.get("num_layers")))
     if variant in MODES:
         group, bits = MODES[variant]
         whole = dict(group_size=group, bits=bits, mode=variant)
@@ -788,7 +816,8 @@ def quantization(config, variant):
         whole = dict(group_size=VARIANTS[variant], bits=4)
     if config["model_type"] in (*PLAIN_ROUTERS, *SSD):
         return whole
-    layers = range(config["num_hidden_layers"])
+    if config["model_type"] == "longcat_flash":
+        return whole | {f"model.layers.{i}.mlp.router.classifier": dict(group_size=64, bits=8) for i in layers}
     if config["model_type"] == "gemma4_text":
         routers = [f"model.layers.{i}.router.proj" for i in layers if config.get("enable_moe_block")]
         return whole | {router: dict(group_size=64, bits=8) for router in routers}
@@ -1046,8 +1075,35 @@ def step3p5_shapes(config):
     return out
 
 
+def block_shapes(block, width, experts=()):
+    """Of a gated MLP, or of several."""
+    up, down = (*experts, width, HIDDEN), (*experts, HIDDEN, width)
+    return {f"{block}.{name}_proj.weight": down if name == "down" else up for name in ("gate", "up", "down")}
+
+
+def longcat_shapes(config):
+    out = {name: (VOCAB, HIDDEN) for name in ("model.embed_tokens.weight", "lm_head.weight")}
+    out["model.norm.weight"] = (HIDDEN,)
+    experts, choices = config["n_routed_experts"], config["n_routed_experts"] + config["zero_expert_num"]
+    linear, other = latent_attention(config)
+    attention = {f"{name}.weight": (rows, columns) for name, rows, columns, _ in linear} | other
+    for i in range(config["num_layers"]):
+        p = f"model.layers.{i}."
+        for half in range(2):
+            out |= {p + name.replace("self_attn", f"self_attn.{half}"): shape for name, shape in attention.items()}
+            out |= block_shapes(f"{p}mlps.{half}", config["ffn_hidden_size"])
+            for norm in ("input_layernorm", "post_attention_layernorm"):
+                out[f"{p}{norm}.{half}.weight"] = (HIDDEN,)
+        out |= block_shapes(f"{p}mlp.switch_mlp", config["expert_ffn_hidden_size"], (experts,))
+        out[f"{p}mlp.router.classifier.weight"] = (choices, HIDDEN)
+        out[f"{p}mlp.router.e_score_correction_bias"] = (choices,)
+    return out
+
+
 def shapes(config):
     """Tensor name → shape, as mlx-lm names them."""
+    if config["model_type"] == "longcat_flash":
+        return longcat_shapes(config)
     if config["model_type"] == "gemma4_text":
         return gemma4_shapes(config)
     if config["model_type"] == "step3p5":
@@ -1302,6 +1358,24 @@ def upstream_ssd(items):
     yield "mtp.layers.0.norm.weight", draw("mtp", (HIDDEN,))
 
 
+def longcat_upstream(config, items):
+    """Experts apart, heads' matrices in one, and a module that predicts further tokens."""
+    heads = {}
+    for name, value in items:
+        block, _, projection = name.partition("switch_mlp.")
+        if projection:
+            yield from ((f"{block}experts.{e}.{projection}", one) for e, one in enumerate(value))
+        elif name.endswith(("embed_q.weight", "unembed_out.weight")):
+            heads[name] = value
+        else:
+            yield name, value
+    for name in [n for n in heads if n.endswith("embed_q.weight")]:
+        module = name.removesuffix("embed_q.weight")
+        both = [heads[name].swapaxes(-1, -2), heads[f"{module}unembed_out.weight"]]
+        yield f"{module}kv_b_proj.weight", np.concatenate(both, 1).reshape(-1, config["kv_lora_rank"])
+    yield "model.mtp.embed_tokens.weight", draw("mtp", (VOCAB, HIDDEN))
+
+
 def upstream(config, items):
     """The tensors as the models were released: other axes, norms without their 1, experts apart or fused, layers that
     predict further tokens."""
@@ -1311,6 +1385,9 @@ def upstream(config, items):
         return
     if kind in linear_attention.KINDS:
         yield from linear_attention.upstream(config, items)
+        return
+    if kind == "longcat_flash":
+        yield from longcat_upstream(config, items)
         return
     prefix = "model.language_model." if kind.startswith("qwen3_5") else "model."
     fused = {}

@@ -25,7 +25,7 @@ struct BailingLayer {
                                                                           const Weights& w,
                                                                           uint32_t index) {
     if (c.is_recurrent[index]) return LightningAttention(w, c, index);
-    return LatentAttention(w, c, "dense");
+    return LatentAttention(w, c, {.out = "dense"});
   }
 
   /// The router is at gate as it is published, which mlx-lm renames.

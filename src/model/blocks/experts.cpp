@@ -31,11 +31,12 @@ ExpertMlp::ExpertMlp(const tensor::Weights& w, const Config& c, ExpertMlpOptions
     w.skip();
     return;
   }
-  router_.emplace(w / options.router, c.hidden, Range{0, c.experts});
+  router_.emplace(w / options.router, c.hidden, Range{0, c.experts + c.identity_experts});
   experts_.emplace(w,
                    tensor::ExpertsShape{.hidden = c.expert_latent != 0 ? c.expert_latent : c.hidden,
                                         .width = c.expert_mlp,
                                         .experts = c.experts,
+                                        .identities = c.identity_experts,
                                         .top_k = c.experts_of_token,
                                         .gate = c.gate,
                                         .has_gate = c.has_mlp_gates,
@@ -61,6 +62,7 @@ void ExpertMlp::load_shared(const tensor::Weights& w,
 }
 
 tensor::array ExpertMlp::part(const tensor::array& x) const {
+  if (!experts_) return tensor::zeros_after(context_, x, static_cast<uint32_t>(x.shape(1)));
   const tensor::array found = (*experts_)(latent_in_ ? (*latent_in_)(x) : x, (*router_)(x));
   const tensor::array chosen = latent_out_ ? (*latent_out_)(found) : found;
   if (!shared_) return chosen;
@@ -70,9 +72,7 @@ tensor::array ExpertMlp::part(const tensor::array& x) const {
 }
 
 tensor::array ExpertMlp::operator()(const tensor::array& x) const {
-  return tensor::all_sum(
-      context_,
-      experts_ ? part(x) : tensor::zeros_after(context_, x, static_cast<uint32_t>(x.shape(1))));
+  return tensor::all_sum(context_, part(x));
 }
 
 }  // namespace tandem::model

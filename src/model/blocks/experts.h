@@ -30,10 +30,11 @@ class ExpertMlp {
 
   /// [tokens, hidden] → the same.
   tensor::array operator()(const tensor::array& x) const;
+  /// What this rank adds to that.
+  tensor::array part(const tensor::array& x) const;
 
  private:
   void load_shared(const tensor::Weights& w, const Config& config, const ExpertMlpOptions& options);
-  tensor::array part(const tensor::array& x) const;
 
   tensor::Context context_;
   std::optional<tensor::ColumnLinear> router_;  // all absent on a rank without columns

@@ -27,19 +27,31 @@ tensor::AttentionShape latent_shape(const Weights& w, const Config& c) {
 
 }  // namespace
 
-LatentAttention::LatentAttention(const Weights& w, const Config& c, const char* out)
+LatentAttention::LatentAttention(const Weights& w, const Config& c, const Options& options)
     : context_(w.context()),
       shape_(latent_shape(w, c)),
       rope_(c.latent.rope),
-      out_(w / out, c.hidden, c.heads * c.head_dim, columns_of(w.part().heads, c.head_dim)) {
+      index_(options.index),
+      out_(
+          w / options.out, c.hidden, c.heads * c.head_dim, columns_of(w.part().heads, c.head_dim)) {
   if (shape_.heads == 0) {
     w.skip();
     return;
   }
   load_queries(w, c);
-  latent_norm_.emplace(w / "kv_a_layernorm", c.latent.eps);
+  load_latent_norm(w / "kv_a_layernorm", c.latent);
   load_heads(w, c);
   if (c.latent.choice_heads > 0) load_choice(w / "indexer", c);
+}
+
+void LatentAttention::load_latent_norm(const Weights& w, const LatentDims& dims) {
+  if (dims.scale == 1) {
+    latent_norm_.emplace(w, dims.eps);
+    return;
+  }
+  std::vector<float> weight = w.vector("weight");
+  for (float& each : weight) each *= static_cast<float>(dims.scale);
+  latent_norm_.emplace(context_, std::move(weight), dims.eps);
 }
 
 void LatentAttention::load_choice(const Weights& w, const Config& c) {
@@ -107,7 +119,7 @@ array LatentAttention::operator()(const array& x, kv::Layer* kv, const tensor::S
                         choice_->shape, step, context_);
   }
   const array found = kv->attend({.q = queries, .k = keys, .v = keys}, shape_, step, context_,
-                                 chosen ? &*chosen : nullptr);
+                                 chosen ? &*chosen : nullptr, index_);
   return out_((*unembed_)(found));
 }
 

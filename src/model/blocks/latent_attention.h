@@ -21,19 +21,28 @@ namespace tandem::model {
 /// chooses, so that all ranks choose alike (DeepSeek V3.2).
 class LatentAttention {
  public:
-  LatentAttention(const tensor::Weights& w, const Config& config, const char* out = "o_proj");
+  struct Options {
+    const char* out = "o_proj";  // the last projection
+    uint32_t index = 0;          // among the attentions of a layer that has several
+  };
+
+  LatentAttention(const tensor::Weights& w, const Config& config, const Options& options);
+  LatentAttention(const tensor::Weights& w, const Config& config)
+      : LatentAttention(w, config, Options{}) {}
 
   /// [tokens, hidden] → the same.
   tensor::array operator()(const tensor::array& x, kv::Layer* kv, const tensor::Step& step) const;
 
  private:
   void load_queries(const tensor::Weights& w, const Config& config);
+  void load_latent_norm(const tensor::Weights& w, const LatentDims& dims);
   void load_heads(const tensor::Weights& w, const Config& config);
   void load_choice(const tensor::Weights& w, const Config& config);
 
   tensor::Context context_;
   tensor::AttentionShape shape_;
   uint32_t rope_;
+  uint32_t index_;
   std::optional<tensor::StackedLinear> input_;  // all absent on a rank without heads
   std::optional<tensor::RmsNorm> query_norm_;   // and this and the next without a query rank
   std::optional<tensor::ColumnLinear> query_;

@@ -1,6 +1,7 @@
 #include "model/blocks/mlp.h"
 
 #include "tensor/activation.h"
+#include "tensor/gather.h"
 
 namespace tandem::model {
 
@@ -41,6 +42,11 @@ tensor::array SwiGlu::inside(const tensor::array& x) const {
 
 tensor::array SwiGlu::operator()(const tensor::array& x) const {
   return gate_up_ ? down_(inside(x)) : down_.sum_of_others(x);
+}
+
+tensor::array SwiGlu::part(const tensor::array& x) const {
+  return gate_up_ ? down_.part(inside(x))
+                  : tensor::zeros_after(context_, x, static_cast<uint32_t>(x.shape(1)));
 }
 
 }  // namespace tandem::model

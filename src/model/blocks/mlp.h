@@ -29,8 +29,8 @@ class SwiGlu {
 
   /// [tokens, hidden] → the same.
   tensor::array operator()(const tensor::array& x) const;
-  /// What this rank adds to that. Requires columns.
-  tensor::array part(const tensor::array& x) const { return down_.part(inside(x)); }
+  /// What this rank adds to that. Requires no bias where there are several ranks.
+  tensor::array part(const tensor::array& x) const;
 
  private:
   tensor::array inside(const tensor::array& x) const;
