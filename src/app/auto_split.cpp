@@ -14,12 +14,14 @@ topology::SplitChoice auto_split(const format::Checkpoint& checkpoint,
                              .heads = sizes->heads,
                              .kv_heads = sizes->kv_heads,
                              .head_dim = sizes->head_dim,
+                             .value_dim = sizes->value_dim,
                              .mlp = sizes->mlp,
                              .vocab = sizes->vocab,
                              .expert_mlp = sizes->expert_mlp,
                              .window = {.heads = sizes->window.heads,
                                         .kv_heads = sizes->window.kv_heads,
-                                        .head_dim = sizes->window.head_dim},
+                                        .head_dim = sizes->window.head_dim,
+                                        .value_dim = sizes->window.value_dim},
                              .joined_layers = sizes->joined_layers()};
   if (ranks > 1) {
     const auto group = format::quantization_group(checkpoint);

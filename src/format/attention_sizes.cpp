@@ -95,6 +95,21 @@ Result<HeadSizes> read_step3p5_windows(const nlohmann::json& config) {
   return sizes;
 }
 
+/// Values have a width of their own.
+Result<HeadSizes> read_mimo_v2(const nlohmann::json& config,
+                               Field heads,
+                               Field kv_heads,
+                               Field head_dim,
+                               const char* value_dim) {
+  auto sizes = read_head_sizes(config, heads, kv_heads, head_dim);
+  const auto keys = read_count(config, head_dim.key), values = read_count(config, value_dim);
+  if (!sizes) return sizes;
+  if (!keys) return keys.error();
+  if (!values) return values.error();
+  sizes->value_dim = *values;
+  return sizes;
+}
+
 }  // namespace
 
 Result<HeadSizes> read_heads(const nlohmann::json& config) {
@@ -103,12 +118,18 @@ Result<HeadSizes> read_heads(const nlohmann::json& config) {
   if (is_of_type(config, "gemma4_text")) return read_gemma4(config);
   if (is_of_type(config, "mamba2"))
     return read_head_sizes(config, {"num_heads"}, {"num_heads"}, {"head_dim"});
+  if (is_of_type(config, "mimo_v2_flash"))
+    return read_mimo_v2(config, {"num_attention_heads"}, {"num_key_value_heads"}, {"head_dim"},
+                        "v_head_dim");
   return read_head_sizes(config, {"num_attention_heads"}, {"num_key_value_heads"}, {"head_dim"});
 }
 
 Result<HeadSizes> read_window_heads(const nlohmann::json& config) {
   if (is_of_type(config, "step3p5")) return read_step3p5_windows(config);
   if (is_of_type(config, "gemma4_text")) return read_gemma4_windows(config);
+  if (is_of_type(config, "mimo_v2_flash"))
+    return read_mimo_v2(config, {"swa_num_attention_heads"}, {"swa_num_key_value_heads"},
+                        {"swa_head_dim"}, "swa_v_head_dim");
   return HeadSizes{};
 }
 

@@ -12,8 +12,9 @@ namespace tandem::format {
 /// The heads of a kind of layer.
 struct HeadSizes {
   uint32_t heads = 0;
-  uint32_t kv_heads = 0;  // unless given: heads
-  uint32_t head_dim = 0;  // unless given: hidden / heads
+  uint32_t kv_heads = 0;   // unless given: heads
+  uint32_t head_dim = 0;   // unless given: hidden / heads
+  uint32_t value_dim = 0;  // of values, where they are not as wide; otherwise 0
 
   bool operator==(const HeadSizes&) const = default;
 };

@@ -44,12 +44,12 @@ Result<uint32_t> adjusted(const nlohmann::json& config, uint32_t named) {
 }
 
 Status check_width(const HeadSizes& sizes) {
-  const uint64_t width = uint64_t{sizes.heads} * sizes.head_dim;
-  if (width != 0 && width <= kWidest) return {};
+  const uint64_t head = std::max(sizes.head_dim, sizes.value_dim), width = sizes.heads * head;
+  if (sizes.head_dim != 0 && width <= kWidest) return {};
   return Error{ErrorCode::kCorrupt,
                fmt::format("config: num_attention_heads times head_dim should be from 1 to {}, is "
                            "{} times {}: correct config.json",
-                           kWidest, sizes.heads, sizes.head_dim)};
+                           kWidest, sizes.heads, head)};
 }
 
 /// What families call their sizes.
@@ -76,6 +76,7 @@ Status read_attention(const nlohmann::json& config, ModelSizes& sizes) {
   sizes.heads = all->heads;
   sizes.kv_heads = all->kv_heads;
   sizes.head_dim = all->head_dim;
+  sizes.value_dim = all->value_dim;
   sizes.window = *window;
   if (sizes.layers > kMostLayers)
     return Error{ErrorCode::kCorrupt,

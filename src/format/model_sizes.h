@@ -16,6 +16,7 @@ struct ModelSizes {
   uint32_t heads = 0;
   uint32_t kv_heads = 0;                  // unless given: heads
   uint32_t head_dim = 0;                  // unless given: hidden / heads
+  uint32_t value_dim = 0;                 // of values, where they are not as wide; otherwise 0
   uint32_t mlp = 0;                       // unless given: expert_mlp
   uint32_t expert_mlp = 0;                // of each expert; unless given: 0
   uint32_t vocab = 0;                     // rows of logits; a tokenizer may know fewer ids

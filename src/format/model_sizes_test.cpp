@@ -78,6 +78,28 @@ TEST_CASE("model sizes: longcat_flash calls them otherwise") {
   CHECK(read_sizes(config).error().message == "config: num_layers is missing");
 }
 
+TEST_CASE("model sizes: heads of mimo_v2_flash differ by kind, and values from keys") {
+  nlohmann::json config = smallest();
+  config.update({{"model_type", "mimo_v2_flash"},
+                 {"head_dim", 48},
+                 {"v_head_dim", 32},
+                 {"swa_num_attention_heads", 8},
+                 {"swa_num_key_value_heads", 2},
+                 {"swa_head_dim", 24},
+                 {"swa_v_head_dim", 16}});
+  CHECK(read_sizes(config)->head_dim == 48);
+  CHECK(read_sizes(config)->value_dim == 32);
+  CHECK(read_sizes(config)->window == HeadSizes{8, 2, 24, 16});
+  for (const char* key : {"v_head_dim", "swa_v_head_dim", "swa_num_attention_heads"}) {
+    nlohmann::json without = config;
+    without.erase(key);
+    CHECK(read_sizes(without).error().message == fmt::format("config: {} is missing", key));
+    config[key] = 1 << 28;
+    CHECK_FALSE(read_sizes(config).has_value());
+    config[key] = 8;
+  }
+}
+
 nlohmann::json gemma4() {
   nlohmann::json config = smallest();
   config.update({{"model_type", "gemma4_text"},

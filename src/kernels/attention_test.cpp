@@ -15,7 +15,8 @@ namespace {
 /// kernel that reads it shows.
 struct Scene {
   AttentionArgs args;
-  std::vector<float> q, k, v, sinks;      // k and v [slots, kv_heads, head_dim]; v unless latent
+  std::vector<float> q, k, sinks;         // k [slots, kv_heads, head_dim]
+  std::vector<float> v;                   // [slots, kv_heads, value_dim], not looked at when latent
   std::vector<std::byte> k_pool, v_pool;  // the same in the pools' layouts and type
   std::vector<uint32_t> kv_head_of;
   std::vector<std::vector<uint32_t>> tables;
@@ -31,6 +32,7 @@ struct Scene {
                                          : random.size(100, 256);
     args.page_tokens = random.pick<size_t>({1, 7, 8, 16, 24, 32, 64, 128});
     if (random.chance(0.3)) make_latent(random.size(1, args.head_dim));
+    if (!is_latent && random.chance(0.3)) args.value_dim = random.pick<size_t>({8, 32, 128, 300});
     args.kv_type = random.pick({ScalarType::kF16, ScalarType::kF16, ScalarType::kF32});
     args.scale = 1.0f / std::sqrt(static_cast<float>(args.head_dim));
     args.window = random.chance(0.3) ? random.size(1, most_context) : 0;
@@ -109,9 +111,9 @@ struct Scene {
     std::vector<uint32_t> order(pages);
     std::iota(order.begin(), order.end(), 0u);
     for (size_t i = pages - 1; i > 0; --i) std::swap(order[i], order[random.size(0, i)]);
-    const size_t width = args.kv_heads * args.head_dim;
-    k.assign(pages * args.page_tokens * width, NAN);
-    v = k;
+    const size_t slots_of_heads = pages * args.page_tokens * args.kv_heads;
+    k.assign(slots_of_heads * args.head_dim, NAN);
+    v.assign(slots_of_heads * value_dim(), NAN);
     size_t next = 0;
     for (AttentionRow& row : rows) {
       const auto begin = order.begin() + static_cast<ptrdiff_t>(next);
@@ -119,10 +121,9 @@ struct Scene {
       next += pages_of(row);
       for (size_t at = 0; at < row.start + row.count; ++at) {
         const size_t slot = slot_of(tables.back(), at);
-        for (size_t i = slot * width; i < (slot + 1) * width; ++i) {
-          k[i] = kept(random.normal());
-          v[i] = kept(random.normal());
-        }
+        for (const auto& [to, dim] : {std::pair(&k, args.head_dim), std::pair(&v, value_dim())})
+          for (size_t i = 0; i < args.kv_heads * dim; ++i)
+            (*to)[slot * args.kv_heads * dim + i] = kept(random.normal());
       }
     }
     for (size_t i = 0; i < rows.size(); ++i) rows[i].pages = tables[i].data();
@@ -143,12 +144,13 @@ struct Scene {
     };
     for (size_t slot = 0; slot < pages * tokens_of; ++slot) {
       for (size_t h = 0; h < args.kv_heads; ++h) {
-        const size_t first = (slot / tokens_of * args.kv_heads + h) * tokens_of * dim;
-        const size_t from = (slot * args.kv_heads + h) * dim, offset = slot % tokens_of;
-        for (size_t i = 0; i < dim; ++i) {
-          put(k_pool, first + (is_latent ? offset * dim + i : i * tokens_of + offset), k[from + i]);
-          put(v_pool, first + offset * dim + i, v[from + i]);
-        }
+        const size_t first = (slot / tokens_of * args.kv_heads + h) * tokens_of;
+        const size_t from = slot * args.kv_heads + h, offset = slot % tokens_of;
+        for (size_t i = 0; i < dim; ++i)
+          put(k_pool, first * dim + (is_latent ? offset * dim + i : i * tokens_of + offset),
+              k[from * dim + i]);
+        for (size_t i = 0; i < value_dim(); ++i)
+          put(v_pool, (first + offset) * value_dim() + i, v[from * value_dim() + i]);
       }
     }
   }
@@ -187,7 +189,8 @@ struct Scene {
     const size_t width = value_dim();
     std::vector<double> values(width);
     for (size_t key = first; key <= at; ++key) {
-      const size_t from = (slot_of(tables[r], key) * args.kv_heads + kv_head_of[h]) * d;
+      const size_t row = slot_of(tables[r], key) * args.kv_heads + kv_head_of[h];
+      const size_t from = row * d;
       double score = 0;
       for (size_t i = 0; i < d; ++i) {
         score += static_cast<double>(q[token * args.q_stride + h * d + i]) *
@@ -197,7 +200,7 @@ struct Scene {
       const double cap = static_cast<double>(args.softcap);
       if (cap > 0) score = cap * std::tanh(score / cap);
       total += std::exp(score);
-      const float* value = is_latent ? &k[from + d - width] : &v[from];
+      const float* value = is_latent ? &k[from + d - width] : &v[row * width];
       for (size_t i = 0; i < width; ++i)
         values[i] += std::exp(score) * static_cast<double>(value[i]);
     }

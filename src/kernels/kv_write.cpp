@@ -8,10 +8,11 @@ namespace tandem::kernels {
 
 void kv_write(WorkerPool& pool, const KvWriteArgs& given) {
   KvWriteArgs args = given;
+  if (args.value_dim == 0) args.value_dim = args.head_dim;
   const size_t width = args.kv_heads * args.head_dim;
   TANDEM_CHECK(args.kv_type != ScalarType::kBf16, "[kv_write] no pools of bf16");
   if (args.k_stride == 0) args.k_stride = width;
-  if (args.v_stride == 0) args.v_stride = width;
+  if (args.v_stride == 0) args.v_stride = args.kv_heads * args.value_dim;
   RopeArgs rope;
   if (args.rope != nullptr) {
     rope = *args.rope;

@@ -68,17 +68,17 @@ template <class V, ScalarType kType>
     if (args.rope != nullptr) rope_range<V>(*args.rope, t, t + 1);
     const size_t page = args.slots[t] / args.page_tokens, offset = args.slots[t] % args.page_tokens;
     for (size_t h = 0; h < args.kv_heads; ++h) {
-      const size_t at = h * args.head_dim;
       const size_t first = (page * args.kv_heads + h) * args.page_tokens;  // slot
-      const size_t row = (first + offset) * args.head_dim * kBytes;
+      const size_t row = first + offset;
       const size_t column = (first * args.head_dim + offset) * kBytes;
-      const float* k = args.k + t * args.k_stride + at;
+      const float* k = args.k + t * args.k_stride + h * args.head_dim;
       if (args.has_key_rows)
-        write_row<V, kType>(k, args.head_dim, k_pool + row);
+        write_row<V, kType>(k, args.head_dim, k_pool + row * args.head_dim * kBytes);
       else
         write_column<V, kType>(k, args.head_dim, k_pool + column, args.page_tokens);
       if (args.v != nullptr)
-        write_row<V, kType>(args.v + t * args.v_stride + at, args.head_dim, v_pool + row);
+        write_row<V, kType>(args.v + t * args.v_stride + h * args.value_dim, args.value_dim,
+                            v_pool + row * args.value_dim * kBytes);
     }
   }
 }

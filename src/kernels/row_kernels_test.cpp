@@ -323,6 +323,7 @@ struct WriteScene {
   explicit WriteScene(TestRandom& random) {
     args.kv_heads = random.size(1, 4);
     args.head_dim = random.size(1, 80);
+    if (random.chance(0.3)) args.value_dim = random.size(1, 80);
     args.tokens = random_rows(random);
     args.page_tokens = random.pick<size_t>({1, 5, 16, 32});
     args.kv_type = random.pick({ScalarType::kF16, ScalarType::kF32});
@@ -331,9 +332,10 @@ struct WriteScene {
     for (size_t t = 0; t < args.tokens; ++t)
       slots.push_back(static_cast<uint32_t>(pages * args.page_tokens - 1 - 2 * t));
     k = random.normals(args.tokens * args.k_stride, random.pick({1.0f, 1e5f, 1e-6f}));
-    v = random.normals(args.tokens * width(), 1e5f);
-    const std::vector<float> ones(pages * args.page_tokens * width(), 1.0f);
-    k_pool = v_pool = encode(ones, args.kv_type);
+    v = random.normals(args.tokens * args.kv_heads * value_dim(), 1e5f);
+    const size_t slots_of_heads = pages * args.page_tokens * args.kv_heads;
+    k_pool = encode(std::vector<float>(slots_of_heads * args.head_dim, 1.0f), args.kv_type);
+    v_pool = encode(std::vector<float>(slots_of_heads * value_dim(), 1.0f), args.kv_type);
     args.k = k.data();
     args.v = random.chance(0.3) ? nullptr : v.data();  // keys alone
     args.has_key_rows = random.chance(0.3);
@@ -343,11 +345,13 @@ struct WriteScene {
   }
 
   size_t width() const { return args.kv_heads * args.head_dim; }
+  size_t value_dim() const { return args.value_dim == 0 ? args.head_dim : args.value_dim; }
   float kept(float x) const { return args.kv_type == ScalarType::kF16 ? from_f16(to_f16(x)) : x; }
 
   /// How many of the pools' elements are not what they should be.
   size_t wrong() const {
-    std::vector<float> k_want(k_pool.size() / size_of(args.kv_type), 1.0f), v_want = k_want;
+    std::vector<float> k_want(k_pool.size() / size_of(args.kv_type), 1.0f);
+    std::vector<float> v_want(v_pool.size() / size_of(args.kv_type), 1.0f);
     for (size_t t = 0; t < args.tokens; ++t) {
       const size_t page = slots[t] / args.page_tokens, offset = slots[t] % args.page_tokens;
       for (size_t i = 0; i < width(); ++i) {
@@ -356,14 +360,20 @@ struct WriteScene {
         const size_t row = first + offset * args.head_dim + d;
         const size_t column = first + d * args.page_tokens + offset;
         k_want[args.has_key_rows ? row : column] = kept(k[t * args.k_stride + i]);
-        if (args.v != nullptr) v_want[row] = kept(v[t * width() + i]);
+      }
+      const size_t values = args.kv_heads * value_dim();
+      for (size_t i = 0; i < values && args.v != nullptr; ++i) {
+        const size_t h = i / value_dim(), d = i % value_dim();
+        const size_t row = (page * args.kv_heads + h) * args.page_tokens + offset;
+        v_want[row * value_dim() + d] = kept(v[t * values + i]);
       }
     }
+    return differing(k_pool, k_want) + differing(v_pool, v_want);
+  }
+  size_t differing(const std::vector<std::byte>& pool, const std::vector<float>& want) const {
     size_t count = 0;
-    for (size_t i = 0; i < k_want.size(); ++i) {
-      count += load_scalar(k_pool.data(), args.kv_type, i) != k_want[i];
-      count += load_scalar(v_pool.data(), args.kv_type, i) != v_want[i];
-    }
+    for (size_t i = 0; i < want.size(); ++i)
+      count += load_scalar(pool.data(), args.kv_type, i) != want[i];
     return count;
   }
 };

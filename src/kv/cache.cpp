@@ -20,7 +20,8 @@ Layer::Layer(const LayerShape& shape, const CacheShape& room, const tensor::Cont
                            .page_tokens = room.page_tokens,
                            .kv_heads = shape.kv_heads,
                            .head_dim = shape.head_dim,
-                           .latent_dim = shape.latent_dim},
+                           .latent_dim = shape.latent_dim,
+                           .value_dim = shape.value_dim},
                           context.pool_dtype(), context.path));
     pools_.back().group = shape.group;
   }

@@ -17,6 +17,7 @@ struct LayerShape {
   uint32_t head_dim = 0;
   uint32_t latent_dim =
       0;  // of values that are parts of keys: see tensor::PoolShape; 0: they are not
+  uint32_t value_dim = 0;     // of values that lie apart; 0: head_dim
   uint32_t attentions = 1;    // that keep keys and values, each its own
   uint32_t choice_dim = 0;    // of keys by which others are chosen: tensor/key_choice.h; 0: none
   uint32_t state_floats = 0;  // of its recurrent state; 0: none
@@ -25,8 +26,8 @@ struct LayerShape {
 
   /// Bytes of keys and values of one page.
   uint64_t page_bytes(uint32_t page_tokens, uint32_t element_bytes) const {
-    const uint64_t each = uint64_t{latent_dim == 0 ? 2U : 1U} * kv_heads * head_dim;
-    const uint64_t width = attentions * each + choice_dim;
+    const uint64_t values = latent_dim != 0 ? 0 : value_dim != 0 ? value_dim : head_dim;
+    const uint64_t width = attentions * kv_heads * (head_dim + values) + choice_dim;
     return page_tokens * width * element_bytes;
   }
   uint64_t slot_bytes() const { return uint64_t{state_floats} * sizeof(float); }

@@ -20,6 +20,7 @@ constexpr LayerShape kWindowLayer = {.group = PageGroup::kWindow, .kv_heads = 1,
 constexpr LayerShape kLatentLayer = {
     .kv_heads = 1, .head_dim = 6, .latent_dim = 4, .choice_dim = 3};
 constexpr LayerShape kTwiceLayer = {.kv_heads = 1, .head_dim = 2, .attentions = 2};
+constexpr LayerShape kNarrowLayer = {.kv_heads = 1, .head_dim = 2, .value_dim = 1};
 constexpr LayerShape kStateLayer = {.state_floats = 7};
 
 /// Attends with keys of zero, so that what comes out is the mean of all values that tokens see.
@@ -73,6 +74,13 @@ TEST_CASE("attentions of one layer keep their own keys and values, which are cop
   CHECK(mean_of_values(cache.layer(0), next, {2}, 0, 0) == std::vector<float>{2});
   const float mean = mean_of_values(cache.layer(0), next, {1}, 0, 1)[0];
   CHECK(double{mean} == doctest::Approx(5));
+}
+
+TEST_CASE("values narrower than keys take no more room than they have") {
+  tensor::use_device(mx::Device(mx::Device::cpu));
+  Cache cache({kNarrowLayer}, kRoom, {});
+  CHECK(cache.bytes() == 6 * 2 * 3 * 4);
+  CHECK(kNarrowLayer.page_bytes(2, 4) == 2 * 3 * 4);
 }
 
 TEST_CASE("a layer that reads another's keys and values keeps none, and sees what that one wrote") {

@@ -160,6 +160,7 @@ std::vector<kv::LayerShape> layer_shapes(const Description& model,
                                                         : tensor::PageGroup::kAll,
                    .kv_heads = heads.kv_heads.size(),
                    .head_dim = heads.whole.head_dim,
+                   .value_dim = heads.whole.value_dim,
                    .choice_dim = c.is_sparse(i) && !heads.kv_heads.empty() ? c.sparse.dim : 0U});
   }
   return out;

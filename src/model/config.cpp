@@ -173,9 +173,11 @@ Config decode_base(const Json& json) {
   c.heads = sizes->heads;
   c.kv_heads = sizes->kv_heads;
   c.head_dim = sizes->head_dim;
+  c.value_dim = sizes->value_dim;
   c.window_heads = {.heads = sizes->window.heads,
                     .kv_heads = sizes->window.kv_heads,
-                    .head_dim = sizes->window.head_dim};
+                    .head_dim = sizes->window.head_dim,
+                    .value_dim = sizes->window.value_dim};
   c.kv_sources = sizes->kv_sources;
   c.joined_layers = sizes->joined_layers();
   c.mlp = sizes->mlp;

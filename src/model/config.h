@@ -51,6 +51,7 @@ struct Config {
   uint32_t heads = 0;
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;                  // of latent attention: of a head's value
+  uint32_t value_dim = 0;                 // of values; 0: head_dim
   uint32_t attentions = 1;                // of a layer
   topology::HeadShape window_heads = {};  // of layers that see a window, where theirs are others
   LatentDims latent = {};
@@ -76,6 +77,9 @@ struct Config {
   double norm_offset = 0;      // added to the weights of RMS norms
   double attention_scale = 0;  // of q k; 0: 1 / sqrt(head_dim)
   tensor::QueryScale query_scale = {};
+  double value_scale = 1;                           // of values
+  bool has_sinks = false;                           // of families where it is for the config to say
+  bool has_window_sinks = false;                    // the same of layers that see a window
   double attention_softcap = 0;                     // of scores; 0: none
   double embed_scale = 1;                           // of embeddings
   double logit_softcap = 0;                         // 0: none
@@ -110,6 +114,7 @@ struct Config {
             .heads = heads,
             .kv_heads = kv_heads,
             .head_dim = head_dim,
+            .value_dim = value_dim,
             .mlp = mlp,
             .vocab = vocab,
             .expert_mlp = expert_mlp,

@@ -79,5 +79,24 @@ TEST_CASE("a layer that is an MLP alone keeps nothing") {
   CHECK(shapes[1].kv_heads == 2);
 }
 
+TEST_CASE("values have the width of their layer's kind, and an attention keeps its own") {
+  Description model{decoder<SummingLayer>("sums", decode_llama_config), {}};
+  model.config.layers = 2;
+  model.config.heads = model.config.kv_heads = 2;
+  model.config.head_dim = 48;
+  model.config.value_dim = 32;
+  model.config.window_heads = {.heads = 4, .kv_heads = 4, .head_dim = 16, .value_dim = 8};
+  model.config.windows = {0, 16};
+  const auto parts = topology::place(model.config.shape(), topology::Split::kTensor, 1, {});
+  REQUIRE(parts.has_value());
+  const auto shapes = layer_shapes(model, (*parts)[0], true);
+  CHECK(shapes[0].page_bytes(8, 2) == 8 * 2 * (48 + 32) * 2);
+  CHECK(shapes[1].page_bytes(8, 2) == 8 * 4 * (16 + 8) * 2);
+  model.config.latent.rank = 20;
+  model.config.latent.rope = 4;
+  model.config.attentions = 2;
+  CHECK(layer_shapes(model, (*parts)[0], true)[0].page_bytes(8, 2) == 2 * 8 * 24 * 2);
+}
+
 }  // namespace
 }  // namespace tandem::model

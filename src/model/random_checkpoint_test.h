@@ -39,6 +39,7 @@ class RandomCheckpoint final : public format::Checkpoint {
     if (is_bailing()) set_bailing();
     if (is_ssd()) set_ssd();
     if (is_longcat()) set_longcat();
+    if (is_mimo()) set_mimo();
     if (has_experts()) {
       config_[is_oss() ? "num_local_experts" : "num_experts"] = o.experts;
       config_["num_experts_per_tok"] = o.experts_of_token;
@@ -161,6 +162,10 @@ class RandomCheckpoint final : public format::Checkpoint {
         else
           put_latent_attention(attention);
         put_latent_mlp(p + (is_kimi() && i > 0 ? "block_sparse_moe." : "mlp."), i);
+        continue;
+      }
+      if (is_mimo()) {
+        put_mimo(p, i);
         continue;
       }
       if (is_delta() && !attends(i)) {
@@ -458,6 +463,51 @@ class RandomCheckpoint final : public format::Checkpoint {
     }
     put_matrix(p + "mlp.router.classifier", o.experts + kIdentities, o.hidden, 2, false);
     put_floats(p + "mlp.router.e_score_correction_bias", {o.experts + kIdentities}, 0.05F, 0);
+    put_experts(p + "mlp.", "gate_proj", o.expert_mlp, o.hidden);
+    put_experts(p + "mlp.", "up_proj", o.expert_mlp, o.hidden);
+    put_experts(p + "mlp.", "down_proj", o.hidden, o.expert_mlp);
+  }
+
+  bool is_mimo() const { return options_.model_type == "mimo_v2_flash"; }
+
+  /// Layers that see a window have KV heads of their own; values are half as wide as keys.
+  void set_mimo() {
+    const RandomOptions& o = options_;
+    config_.update({{"layernorm_epsilon", 1e-5},
+                    {"v_head_dim", o.head_dim / 2},
+                    {"swa_num_attention_heads", o.heads},
+                    {"swa_num_key_value_heads", o.heads},
+                    {"swa_head_dim", o.head_dim},
+                    {"swa_v_head_dim", o.head_dim / 2},
+                    {"swa_rope_theta", 1000.0},
+                    {"partial_rotary_factor", 0.5},
+                    {"attention_value_scale", 0.7},
+                    {"sliding_window_size", o.window},
+                    {"add_swa_attention_sink_bias", true},
+                    {"n_routed_experts", o.experts},
+                    {"num_experts_per_tok", o.experts_of_token},
+                    {"moe_intermediate_size", o.expert_mlp}});
+    for (const char* list : {"hybrid_layer_pattern", "moe_layer_freq"})
+      config_[list] = nlohmann::json::array();
+    for (uint32_t i = 0; i < o.layers; ++i) {
+      config_["hybrid_layer_pattern"].push_back(i + 1 < o.layers ? 1 : 0);
+      config_["moe_layer_freq"].push_back(i != o.dense_layer ? 1 : 0);
+    }
+  }
+
+  /// Beside the norms.
+  void put_mimo(const std::string& p, uint32_t layer) {
+    const RandomOptions& o = options_;
+    const bool sees_window = layer + 1 < o.layers;
+    const uint32_t kv_heads = sees_window ? o.heads : o.kv_heads, value = o.head_dim / 2;
+    put_matrix(p + "self_attn.q_proj", o.heads * o.head_dim, o.hidden, 1.5F, false);
+    put_matrix(p + "self_attn.k_proj", kv_heads * o.head_dim, o.hidden, 1.5F, false);
+    put_matrix(p + "self_attn.v_proj", kv_heads * value, o.hidden, 1, false);
+    put_matrix(p + "self_attn.o_proj", o.hidden, o.heads * value, 1, false);
+    if (sees_window) put_floats(p + "self_attn.attention_sink_bias", {o.heads}, 1, 0);
+    if (layer == o.dense_layer) return put_dense_mlp(p + "mlp.");
+    put_floats(p + "mlp.gate.weight", {o.experts, o.hidden}, 0.2F, 0);
+    put_floats(p + "mlp.gate.e_score_correction_bias", {o.experts}, 0.1F, 0);
     put_experts(p + "mlp.", "gate_proj", o.expert_mlp, o.hidden);
     put_experts(p + "mlp.", "up_proj", o.expert_mlp, o.hidden);
     put_experts(p + "mlp.", "down_proj", o.hidden, o.expert_mlp);

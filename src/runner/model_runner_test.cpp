@@ -105,6 +105,7 @@ const std::vector<RandomOptions> kModels = {
     {.model_type = "qwen3_moe", .bits = 4},
     {.model_type = "gpt_oss", .bits = 4, .mode = format::QuantMode::kMxfp4, .window = 5},
     {.model_type = "longcat_flash", .bits = 4},
+    {.model_type = "mimo_v2_flash", .bits = 4, .window = 5},
 };
 
 TEST_CASE("batched, chunked and solo logits are equal bit for bit on the fast path") {
@@ -341,7 +342,8 @@ TEST_CASE("a step of the fast path holds no operation of MLX's own") {
         RandomOptions{.model_type = "qwen3", .bits = 8},
         RandomOptions{.model_type = "mistral", .window = 5},
         RandomOptions{.model_type = "qwen3_moe", .bits = 8},
-        RandomOptions{.model_type = "longcat_flash", .bits = 4}}) {
+        RandomOptions{.model_type = "longcat_flash", .bits = 4},
+        RandomOptions{.model_type = "mimo_v2_flash", .bits = 4, .window = 5}}) {
     CAPTURE(o.model_type);
     const auto runner = load(o, tensor::Path::kFast);
     const uint64_t before = tensor::stock_nodes();

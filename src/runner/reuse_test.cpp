@@ -120,5 +120,10 @@ TEST_CASE("reuse: latent attention's turns are what a cold one answers") {
   check_turns({.model_type = "longcat_flash", .bits = 4}, 2 * kReusePage);
 }
 
+TEST_CASE("reuse: values of a width of their own are where they were, also behind windows") {
+  check_turns({.model_type = "mimo_v2_flash", .layers = 3, .bits = 4, .window = 24},
+              2 * kReusePage);
+}
+
 }  // namespace
 }  // namespace tandem::runner

@@ -229,6 +229,19 @@ TEST_CASE("a layer with two latent attentions, and choices that are no experts, 
   check_equals_one_rank({.model = o, .ranks = 8});
 }
 
+TEST_CASE("values narrower than keys, in layers with other KV heads and sinks, equal one rank") {
+  const RandomOptions o{.model_type = "mimo_v2_flash", .layers = 3, .window = 5};
+  for (const int bits : {0, 4}) {
+    RandomOptions quantized = o;
+    quantized.bits = bits;
+    for (uint32_t ranks = 2; ranks <= 4; ++ranks)
+      check_equals_one_rank({.model = quantized, .ranks = ranks});
+    check_equals_one_rank({.model = quantized, .split = topology::Split::kPipeline, .ranks = 3});
+  }
+  check_equals_one_rank({.model = o, .ranks = 3, .shares = {5, 0, 1}});
+  check_equals_one_rank({.model = o, .ranks = 6});
+}
+
 /// Weights that each rank loads, beside what was estimated from the header.
 void check_estimate(const RandomOptions& o) {
   CAPTURE(o.model_type);
@@ -292,6 +305,10 @@ TEST_CASE("what is estimated for a rank is about what it loads, whatever its lay
                        .bits = 4};
   check_estimate(latent);
   latent.model_type = "longcat_flash";
+  check_estimate(latent);
+  latent.model_type = "mimo_v2_flash";
+  latent.head_dim = 64;
+  latent.window = 5;
   check_estimate(latent);
 }
 

@@ -13,7 +13,7 @@ array attend(Pool& pool,
   if (x.q.shape(1) != static_cast<int>(shape.heads * shape.head_dim) ||
       (!shape.only_reads &&
        x.k.shape(1) != static_cast<int>(pool.shape.kv_heads * pool.shape.head_dim)) ||
-      shape.latent_dim != pool.shape.latent_dim)
+      shape.latent_dim != pool.shape.latent_dim || shape.value_dim != pool.shape.value_dim)
     throw std::invalid_argument(fmt::format(
         "[attend] {} query and {} key columns do not fit {} heads of {} over {} KV heads",
         x.q.shape(1), x.k.shape(1), shape.heads, shape.head_dim, pool.shape.kv_heads));

@@ -26,6 +26,7 @@ struct AttentionShape {
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t latent_dim = 0;           // as the pool's: see PoolShape
+  uint32_t value_dim = 0;            // the same
   std::vector<uint32_t> kv_of_head;  // [heads]: any map, so that cuts inside a group work
   float scale = 1;                   // of q k
   uint32_t window = 0;               // positions a token sees, itself included; 0: all
@@ -40,13 +41,13 @@ struct AttentionShape {
 struct QueryKeyValue {
   array q;  // [tokens, heads * head_dim]
   array k;  // [tokens, kv_heads * head_dim]; not looked at by layers that only read, nor is v
-  array v;  // as k; not looked at where the pool is latent
+  array v;  // [tokens, kv_heads * value_dim]; not looked at where the pool is latent
 };
 
 /// Rotates q and k, stores k and v in the pool and attends to everything that each token may see.
 /// A layer that only reads rotates q alone and attends to what its pool's layer has stored before.
 ///
-/// Result    as q; [tokens, heads * latent_dim] where the pool is latent
+/// Result    [tokens, heads * PoolShape::values()]
 /// Chosen    what tokens take where they see more than that; null: all. Single keys of a latent
 ///           pool, or blocks that pages divide; not beside windows, caps or sinks
 /// Requires  the pool's order to be threaded through every use of it; the step to outlive the graph

@@ -19,6 +19,7 @@ struct BoundAttention {
   const Step& step;
   std::shared_ptr<kernels::WorkerPool> workers;
   uint32_t page_tokens;
+  uint32_t value_dim;
   PageGroup group;
   kernels::ScalarType kv_type;
   float* q;
@@ -73,6 +74,7 @@ struct BoundAttention {
                                  .tokens = step.tokens(),
                                  .kv_heads = shape.kv_heads,
                                  .head_dim = shape.head_dim,
+                                 .value_dim = shape.value_dim,
                                  .page_tokens = page_tokens,
                                  .slots = step.slots(group).data(),
                                  .kv_type = kv_type,
@@ -139,7 +141,7 @@ struct BoundAttention {
                                   .heads = shape.heads,
                                   .kv_heads = shape.kv_heads,
                                   .head_dim = shape.head_dim,
-                                  .value_dim = shape.latent_dim,
+                                  .value_dim = value_dim,
                                   .kv_head_of = shape.kv_of_head.data(),
                                   .rows = rows,
                                   .scale = shape.scale,
@@ -168,8 +170,8 @@ array attend_fast(Pool& pool,
                   const Context& context,
                   const ChosenKeys* chosen) {
   const auto bind = [&shape, &step, workers = context.workers, page_tokens = pool.shape.page_tokens,
-                     group = pool.group, is_latent = pool.is_latent(),
-                     block = chosen == nullptr ? 1 : chosen->block,
+                     value_dim = pool.shape.values(), group = pool.group,
+                     is_latent = pool.is_latent(), block = chosen == nullptr ? 1 : chosen->block,
                      top_k = chosen == nullptr ? 0 : chosen->top_k](
                         const std::vector<array>& in, std::vector<array>& out) -> CpuCall {
     allocate(out[0]);
@@ -180,6 +182,7 @@ array attend_fast(Pool& pool,
         .step = step,
         .workers = workers,
         .page_tokens = page_tokens,
+        .value_dim = value_dim,
         .group = group,
         .kv_type = is_half ? kernels::ScalarType::kF16 : kernels::ScalarType::kF32,
         .q = floats_of(in[0]),
@@ -195,8 +198,7 @@ array attend_fast(Pool& pool,
         .block = block,
         .top_k = top_k};
   };
-  const auto width =
-      static_cast<int>(shape.heads * (pool.is_latent() ? shape.latent_dim : shape.head_dim));
+  const auto width = static_cast<int>(shape.heads * pool.shape.values());
   auto op = std::make_shared<CpuOp>(mx::default_stream(mx::Device::cpu), "PagedAttention", bind);
   std::vector<array> inputs = {x.q, x.k, x.v, pool.keys, pool.values, pool.order};
   if (chosen != nullptr) inputs.push_back(*chosen->chosen);

@@ -62,8 +62,8 @@ array window_mask(const StepRow& row, Span span, uint32_t window) {
                    {static_cast<int>(row.tokens.size()), static_cast<int>(span.size())}, mx::bool_);
 }
 
-/// MLX's attention has no cap on scores: q [1, heads, tokens, dim], k and v [1, kv_heads, keys,
-/// dim].
+/// MLX's attention has no cap on scores: q [1, heads, tokens, dim], k [1, kv_heads, keys, dim]
+/// and v [1, kv_heads, keys, value_dim].
 array attend_capped(const array& q,
                     const array& k,
                     const array& v,
@@ -78,7 +78,8 @@ array attend_capped(const array& q,
   array capped = mx::multiply(mx::tanh(mx::divide(scores, cap)), cap);
   if (mask) capped = mx::where(*mask, capped, array(-std::numeric_limits<float>::infinity()));
   const array weights = mx::astype(mx::softmax(capped, -1), v.dtype());
-  return mx::reshape(mx::matmul(weights, mx::expand_dims(values, 1)), q.shape());
+  return mx::reshape(mx::matmul(weights, mx::expand_dims(values, 1)),
+                     {1, q.shape(1), tokens, values.shape(2)});
 }
 
 array attend_row(const Pool& pool,

@@ -53,10 +53,12 @@ array pool_memory(const mx::Shape& shape, mx::Dtype dtype) {
 Pool make_pool(const PoolShape& s, mx::Dtype dtype, Path path) {
   const int pages = static_cast<int>(s.pages), tokens = static_cast<int>(s.page_tokens),
             heads = static_cast<int>(s.kv_heads), dim = static_cast<int>(s.head_dim);
+  const int value_dim = s.latent_dim != 0 ? dim : static_cast<int>(s.values());
   const bool is_fast = path == Path::kFast;
-  const mx::Shape plain = {pages, tokens, heads, dim};
-  const mx::Shape columns = is_fast ? mx::Shape{pages, heads, dim, tokens} : plain;
-  const mx::Shape rows = is_fast ? mx::Shape{pages, heads, tokens, dim} : plain;
+  const mx::Shape columns =
+      is_fast ? mx::Shape{pages, heads, dim, tokens} : mx::Shape{pages, tokens, heads, dim};
+  const mx::Shape rows = is_fast ? mx::Shape{pages, heads, tokens, value_dim}
+                                 : mx::Shape{pages, tokens, heads, value_dim};
   array order = mx::zeros({1}, mx::uint32);
   mx::eval(order);
   const bool has_rows_alone = s.latent_dim != 0;

@@ -14,15 +14,22 @@ struct PoolShape {
   uint32_t head_dim = 0;
   uint32_t latent_dim = 0;  // 0: values lie apart; else they are the last dimensions of keys
   bool has_values = true;   // false: there are keys alone
+  uint32_t value_dim = 0;   // of values that lie apart; 0: head_dim
+
+  /// Numbers in a head's value.
+  uint32_t values() const {
+    return latent_dim != 0 ? latent_dim : value_dim != 0 ? value_dim : head_dim;
+  }
 };
 
 /// One layer's pages. `keys` and `values` are allocated once, owned for life and never an output of
 /// a node: writers take them as inputs and return only a new `order`, which every reader and the
 /// next writer depend on by data, so that no device can reorder them.
 ///
-/// Plain path  keys and values [pages, page_tokens, kv_heads, head_dim]
+/// Plain path  keys [pages, page_tokens, kv_heads, head_dim], values [pages, page_tokens, kv_heads,
+///             value_dim]
 /// Fast path   keys [pages, kv_heads, head_dim, page_tokens], so that a vector holds a dimension of
-///             neighbouring keys; values [pages, kv_heads, page_tokens, head_dim]
+///             neighbouring keys; values [pages, kv_heads, page_tokens, value_dim]
 /// Latent      `values` are `keys`, which lie on the fast path as values do elsewhere
 /// Keys alone  `values` are `keys`, too
 struct Pool {
@@ -46,8 +53,8 @@ array pool_memory(const mx::Shape& shape, mx::Dtype dtype);
 /// Content is undefined: a position is written before it is read.
 Pool make_pool(const PoolShape& shape, mx::Dtype dtype, Path path = Path::kPlain);
 
-/// Plain path: writes each token's keys and values, [tokens, kv_heads * head_dim], to its slot.
-/// Values are not looked at where the pool has none of their own.
+/// Plain path: writes each token's keys and values, [tokens, kv_heads * head_dim or value_dim], to
+/// its slot. Values are not looked at where the pool has none of their own.
 void write(Pool& pool, const array& k, const array& v, const Step& step);
 
 /// Copies pages from[i] to to[i], all reads before all writes is not promised: no page is both.

@@ -16,45 +16,53 @@ namespace {
 // kernel starts when the one that wrote it has ended.
 constexpr const char* kCudaWrite = R"(
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  const size_t width = size_t(WIDTH);
-  if (i >= size_t(slots[0]) * width) return;
-  const size_t token = i / width;
-  const size_t at = size_t(slots[1 + token]) * width + i % width;
-  const_cast<T*>(keys)[at] = k[i];
-  const_cast<T*>(values)[at] = v[i];
+  const size_t tokens = size_t(slots[0]), width = size_t(WIDTH), v_width = size_t(V_WIDTH);
+  if (i < tokens * width)
+    const_cast<T*>(keys)[size_t(slots[1 + i / width]) * width + i % width] = k[i];
+  if (i < tokens * v_width)
+    const_cast<T*>(values)[size_t(slots[1 + i / v_width]) * v_width + i % v_width] = v[i];
   if (i == 0) next[0] = 0;
 )";
 
 constexpr const char* kMetalWrite = R"(
   const size_t i = thread_position_in_grid.x;
-  const size_t width = size_t(WIDTH);
-  if (i >= size_t(slots[0]) * width) return;
-  const size_t token = i / width;
-  const size_t at = size_t(slots[1 + token]) * width + i % width;
-  ((device T*)keys)[at] = k[i];
-  ((device T*)values)[at] = v[i];
+  const size_t tokens = size_t(slots[0]), width = size_t(WIDTH), v_width = size_t(V_WIDTH);
+  if (i < tokens * width)
+    ((device T*)keys)[size_t(slots[1 + i / width]) * width + i % width] = k[i];
+  if (i < tokens * v_width)
+    ((device T*)values)[size_t(slots[1 + i / v_width]) * v_width + i % v_width] = v[i];
   if (i == 0) next[0] = 0;
 )";
 
 constexpr const char* kCudaCopy = R"(
   const size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
-  const size_t width = size_t(WIDTH);
-  if (i >= size_t(pairs[0]) * width) return;
-  const size_t from = size_t(pairs[1 + 2 * (i / width)]) * width + i % width;
-  const size_t to = size_t(pairs[2 + 2 * (i / width)]) * width + i % width;
-  const_cast<T*>(keys)[to] = keys[from];
-  const_cast<T*>(values)[to] = values[from];
+  const size_t count = size_t(pairs[0]), width = size_t(WIDTH), v_width = size_t(V_WIDTH);
+  if (i < count * width) {
+    const size_t pair = 1 + 2 * (i / width), at = i % width;
+    const_cast<T*>(keys)[size_t(pairs[pair + 1]) * width + at] =
+        keys[size_t(pairs[pair]) * width + at];
+  }
+  if (i < count * v_width) {
+    const size_t pair = 1 + 2 * (i / v_width), at = i % v_width;
+    const_cast<T*>(values)[size_t(pairs[pair + 1]) * v_width + at] =
+        values[size_t(pairs[pair]) * v_width + at];
+  }
   if (i == 0) next[0] = 0;
 )";
 
 constexpr const char* kMetalCopy = R"(
   const size_t i = thread_position_in_grid.x;
-  const size_t width = size_t(WIDTH);
-  if (i >= size_t(pairs[0]) * width) return;
-  const size_t from = size_t(pairs[1 + 2 * (i / width)]) * width + i % width;
-  const size_t to = size_t(pairs[2 + 2 * (i / width)]) * width + i % width;
-  ((device T*)keys)[to] = keys[from];
-  ((device T*)values)[to] = values[from];
+  const size_t count = size_t(pairs[0]), width = size_t(WIDTH), v_width = size_t(V_WIDTH);
+  if (i < count * width) {
+    const size_t pair = 1 + 2 * (i / width), at = i % width;
+    ((device T*)keys)[size_t(pairs[pair + 1]) * width + at] =
+        keys[size_t(pairs[pair]) * width + at];
+  }
+  if (i < count * v_width) {
+    const size_t pair = 1 + 2 * (i / v_width), at = i % v_width;
+    ((device T*)values)[size_t(pairs[pair + 1]) * v_width + at] =
+        values[size_t(pairs[pair]) * v_width + at];
+  }
   if (i == 0) next[0] = 0;
 )";
 
@@ -100,6 +108,11 @@ array run(const mx::fast::CustomKernelFunction& kernel,
       .front();
 }
 
+/// Numbers in one page of a pool's keys or values.
+int page_size(const array& content) {
+  return content.shape(1) * content.shape(2) * content.shape(3);
+}
+
 }  // namespace
 
 array write_on_gpu(const Pool& pool, const array& k, const array& v, const array& slots) {
@@ -108,8 +121,9 @@ array write_on_gpu(const Pool& pool, const array& k, const array& v, const array
   const mx::Dtype dtype = pool.keys.dtype();
   const array keys = mx::contiguous(mx::astype(k, dtype));
   const array values = mx::contiguous(mx::astype(v, dtype));
-  return run(kernel, {pool.keys, pool.values, keys, values, slots, pool.order}, k.size(),
-             {{"T", dtype}, {"WIDTH", k.shape(1)}});
+  return run(kernel, {pool.keys, pool.values, keys, values, slots, pool.order},
+             std::max(k.size(), v.size()),
+             {{"T", dtype}, {"WIDTH", k.shape(1)}, {"V_WIDTH", v.shape(1)}});
 }
 
 array copy_on_gpu(const Pool& pool, std::span<const uint32_t> from, std::span<const uint32_t> to) {
@@ -118,10 +132,10 @@ array copy_on_gpu(const Pool& pool, std::span<const uint32_t> from, std::span<co
   std::vector<uint32_t> pairs = {static_cast<uint32_t>(from.size())};
   for (size_t i = 0; i < from.size(); ++i) pairs.insert(pairs.end(), {from[i], to[i]});
   const array list = from_host(pairs);
-  const int width = pool.keys.shape(1) * pool.keys.shape(2) * pool.keys.shape(3);
+  const int width = page_size(pool.keys), v_width = page_size(pool.values);
   return run(kernel, {pool.keys, pool.values, list, pool.order},
-             from.size() * static_cast<size_t>(width),
-             {{"T", pool.keys.dtype()}, {"WIDTH", width}});
+             from.size() * static_cast<size_t>(std::max(width, v_width)),
+             {{"T", pool.keys.dtype()}, {"WIDTH", width}, {"V_WIDTH", v_width}});
 }
 
 array store_on_gpu(const StatePool& pool, StatePart part, const array& values, const array& slots) {

@@ -6,8 +6,8 @@
 
 namespace tandem::tensor {
 
-/// As write(): copies rows to their slots and returns the new order. k and v are [tokens, kv_heads
-/// * head_dim] of any type, converted to the pool's. `slots` is [1 + tokens]: their number first.
+/// As write(): copies rows to their slots and returns the new order. k and v are of any type,
+/// converted to the pool's. `slots` is [1 + tokens]: their number first.
 array write_on_gpu(const Pool& pool, const array& k, const array& v, const array& slots);
 
 /// As copy_pages().

@@ -131,6 +131,21 @@ TEST_CASE("rows land in their slots, converted to the pool's type, whatever thei
   });
 }
 
+TEST_CASE("values of another width than keys are written and copied whole") {
+  for_each_device([] {
+    Pool pool = make_pool(
+        {.pages = 3, .page_tokens = 2, .kv_heads = 1, .head_dim = 3, .value_dim = 1}, mx::float32);
+    CHECK(pool.bytes() == 3 * 2 * (3 + 1) * sizeof(float));
+    const Step step({{.start = 0, .tokens = {0, 0}, .pages = {2}}}, 2);
+    write(pool, array({1.0F, 2.0F, 3.0F, 4.0F, 5.0F, 6.0F}, {2, 3}), array({7.0F, 8.0F}, {2, 1}),
+          step);
+    copy_pages(pool, std::vector{2U}, std::vector{0U});
+    const array page = ordered(array({0U}, {1}), pool.order);
+    CHECK(numbers(mx::take(pool.keys, page, 0)) == std::vector<float>{1, 2, 3, 4, 5, 6});
+    CHECK(numbers(mx::take(pool.values, page, 0)) == std::vector<float>{7, 8});
+  });
+}
+
 TEST_CASE("copied pages are whole and the pool stays where it is") {
   for_each_device([] {
     Pool pool =

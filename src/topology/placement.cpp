@@ -60,7 +60,10 @@ std::vector<Range> cut_layers(const ModelShape& shape, const std::vector<double>
 
 HeadShape shape_of(const ModelShape& shape, bool sees_window) {
   if (sees_window && shape.window.heads != 0) return shape.window;
-  return {.heads = shape.heads, .kv_heads = shape.kv_heads, .head_dim = shape.head_dim};
+  return {.heads = shape.heads,
+          .kv_heads = shape.kv_heads,
+          .head_dim = shape.head_dim,
+          .value_dim = shape.value_dim};
 }
 
 Range kv_range(const HeadShape& shape, Range heads) {
@@ -69,10 +72,11 @@ Range kv_range(const HeadShape& shape, Range heads) {
   return {heads.begin / group, (heads.end - 1) / group + 1};
 }
 
+/// What heads have read is cut at groups.
 std::vector<Range> cut_heads(const HeadShape& shape,
                              uint32_t group,
                              const std::vector<double>& shares) {
-  return cut(shape.heads, std::lcm(shape.head_dim, group) / shape.head_dim, shares);
+  return cut(shape.heads, std::lcm(shape.values(), group) / shape.values(), shares);
 }
 
 std::vector<Part> place_tensor(const ModelShape& shape, const std::vector<double>& shares) {

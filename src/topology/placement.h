@@ -24,7 +24,11 @@ struct Range {
 struct HeadShape {
   uint32_t heads = 0;
   uint32_t kv_heads = 0;
-  uint32_t head_dim = 0;
+  uint32_t head_dim = 0;   // of queries and keys
+  uint32_t value_dim = 0;  // of values, and of what is read; 0: head_dim
+
+  /// Numbers in a head's value.
+  uint32_t values() const { return value_dim == 0 ? head_dim : value_dim; }
 
   bool operator==(const HeadShape&) const = default;
 };
@@ -35,7 +39,8 @@ struct ModelShape {
   uint32_t heads = 0;
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;
-  uint32_t mlp = 0;  // width of the MLP's inside
+  uint32_t value_dim = 0;  // 0: head_dim
+  uint32_t mlp = 0;        // width of the MLP's inside
   uint32_t vocab = 0;
   uint32_t expert_mlp = 0;    // width of an expert's inside; 0: there are none
   uint32_t channels = 0;      // columns inside layers with a state; 0: there are none

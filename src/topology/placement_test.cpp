@@ -51,6 +51,21 @@ std::vector<std::vector<double>> some_shares(uint32_t ranks) {
   return out;
 }
 
+TEST_CASE("heads are cut where what they have read fills quantization groups") {
+  ModelShape shape = shape_of({8, 4}, 48, 64);
+  shape.value_dim = 32;
+  shape.window = {.heads = 8, .kv_heads = 8, .head_dim = 32, .value_dim = 16};
+  const auto parts = place(shape, Split::kTensor, 3);
+  REQUIRE(parts.has_value());
+  for (const Part& part : *parts) {
+    CHECK(part.heads.begin % 2 == 0);
+    CHECK(part.window_heads.begin % 4 == 0);
+    CHECK(heads_of(shape, part, false).whole.values() == 32);
+    CHECK(heads_of(shape, part, true).whole.values() == 16);
+  }
+  CHECK((*parts)[0].heads == Range{0, 2});
+}
+
 TEST_CASE("tensor parts cover every head, column and row once, cut at quantization groups") {
   for (const Heads h : kHeads)
     for (const uint32_t head_dim : {16U, 32U, 64U})

@@ -49,6 +49,8 @@ inline constexpr std::array kModels = {"bailing_hybrid",
                                        "longcat_flash",
                                        "mamba2",
                                        "mamba2_groups",
+                                       "mimo",
+                                       "mimo_v2_flash",
                                        "minimax",
                                        "minimax_m3",
                                        "minimax_m3_flat",
@@ -78,8 +80,8 @@ inline constexpr std::array kUpstream = {"bailing_hybrid", "kimi_linear", "longc
                                          "qwen3_5",        "qwen3_5_moe", "qwen3_next"};
 inline constexpr std::array kVariants = {"f32", "g64", "g32"};
 /// Models as their publishers lay them out (layouts.py).
-inline constexpr std::array kLayouts = {"llama-awq", "minimax-fp8", "minimax_m3-mxfp8",
-                                        "qwen3_moe-stacked"};
+inline constexpr std::array kLayouts = {"llama-awq", "mimo_v2_flash-fp8", "minimax-fp8",
+                                        "minimax_m3-mxfp8", "qwen3_moe-stacked"};
 
 /// Models that are also there as GGUF files (gguf_files.py), in F32 and with matrices in Q8_0.
 inline constexpr std::array kGguf = {"deepseek_v2",     "deepseek_v2_lite",

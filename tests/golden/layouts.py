@@ -8,6 +8,7 @@ import numpy as np
 
 GROUP, BLOCK = 32, 128
 PROJECTIONS = ("_proj.weight", ".w1.weight", ".w2.weight", ".w3.weight")
+MINIMAX = dict(gate_proj="w1", down_proj="w2", up_proj="w3")
 AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)  # of the outputs in a word, lowest bits first
 
 
@@ -74,24 +75,25 @@ def fp8_matrix(value):
     return codes.view(np.int8), scales  # which is how make_weights.py tells E4M3 from bytes
 
 
-def one_by_one(tensors):
-    """Experts as publishers of minimax keep them."""
+def one_by_one(tensors, names):
+    """Experts as publishers keep them, under such names."""
     out = {}
     for name, value in tensors.items():
         block, _, leaf = name.partition("switch_mlp.")
         if leaf:
-            short = dict(gate_proj="w1", down_proj="w2", up_proj="w3")[leaf.removesuffix(".weight")]
-            out.update({f"{block}experts.{e}.{short}.weight": one for e, one in enumerate(value)})
+            module = leaf.removesuffix(".weight")
+            module = names.get(module, module)
+            out.update({f"{block}experts.{e}.{module}.weight": one for e, one in enumerate(value)})
         else:
             out[name] = value
     return out
 
 
-def fp8(config, tensors):
-    """minimax: all projections in E4M3 with a scale for each block, experts one by one as w1, w2 and w3."""
+def fp8(config, tensors, names, kept=()):
+    """Projections in E4M3 with a scale for each block, experts one by one under other names; some stay as they are."""
     out = {}
-    for name, value in one_by_one(tensors).items():
-        if name.endswith(PROJECTIONS):
+    for name, value in one_by_one(tensors, names).items():
+        if name.endswith(PROJECTIONS) and not name.endswith(kept):
             out[name], out[f"{name}_scale_inv"] = fp8_matrix(value)
         else:
             out[name] = value
@@ -102,7 +104,7 @@ def fp8(config, tensors):
 def mxfp8(config, tensors):
     """minimax_m3: all projections in E4M3 with an exponent for 32 columns, experts one by one as w1, w2 and w3."""
     out = {}
-    for name, value in one_by_one(tensors).items():
+    for name, value in one_by_one(tensors, MINIMAX).items():
         if not name.endswith(PROJECTIONS):
             out[name] = value
             continue
@@ -115,9 +117,18 @@ def mxfp8(config, tensors):
     return dict(config, text_config=text), out
 
 
+def minimax_fp8(config, tensors):
+    return fp8(config, tensors, MINIMAX)
+
+
+def mimo_v2_fp8(config, tensors):
+    return fp8(config, tensors, {}, ("o_proj.weight",))
+
+
 LAYOUTS = {
     "llama-awq": ("llama", awq),
-    "minimax-fp8": ("minimax", fp8),
+    "mimo_v2_flash-fp8": ("mimo_v2_flash", mimo_v2_fp8),
+    "minimax-fp8": ("minimax", minimax_fp8),
     "minimax_m3-mxfp8": ("minimax_m3", mxfp8),
     "qwen3_moe-stacked": ("qwen3_moe", stacked),
 }

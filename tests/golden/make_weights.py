@@ -43,7 +43,7 @@ M3 = ("minimax_m3", "minimax_m3_vl_text")
 LATENT = ("deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_moe_lite", "glm_moe_dsa", "kimi_k2", "mistral4")
 SSD = ("mamba2", "nemotron_h")  # below "backbone"
 GROUPED = ("exaone_moe", "glm4_moe", *LATENT)  # experts in groups, beside shared ones
-PLAIN_ROUTERS = tuple(kind for kind in GROUPED if kind != "mistral4")  # never quantized
+PLAIN_ROUTERS = (*(kind for kind in GROUPED if kind != "mistral4"), "mimo_v2_flash")  # never quantized
 SCORE_BIASES = {kind: "gate.e_score_correction_bias" for kind in PLAIN_ROUTERS if kind != "deepseek_v2"} | {
     "lfm2_moe": "expert_bias",
     "minimax": "e_score_correction_bias",
@@ -349,6 +349,54 @@ def architectures():
             zero_expert_type="identity",
             moe_topk=4,
             routed_scaling_factor=3.0,
+        ),
+        "mimo": dict(
+            base,
+            model_type="mimo",
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            rope_theta=6.4e5,
+            attention_bias=True,
+            tie_word_embeddings=False,
+            num_nextn_predict_layers=1,
+        ),
+        "mimo_v2_flash": dict(
+            hidden_size=HIDDEN,
+            vocab_size=VOCAB,
+            layernorm_epsilon=1e-5,
+            max_position_embeddings=4096,
+            intermediate_size=192,
+            model_type="mimo_v2_flash",
+            num_hidden_layers=4,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            head_dim=48,
+            v_head_dim=32,
+            swa_num_attention_heads=8,
+            swa_num_key_value_heads=4,
+            swa_head_dim=32,
+            swa_v_head_dim=16,
+            hybrid_layer_pattern=[0, 1, 1, 0],
+            sliding_window_size=12,
+            add_swa_attention_sink_bias=True,
+            add_full_attention_sink_bias=False,
+            attention_value_scale=0.707,
+            partial_rotary_factor=0.334,
+            rope_theta=5e6,
+            swa_rope_theta=1e4,
+            moe_layer_freq=[0, 1, 0, 1],
+            n_routed_experts=8,
+            n_shared_experts=None,
+            num_experts_per_tok=3,
+            moe_intermediate_size=64,
+            topk_method="noaux_tc",
+            scoring_func="sigmoid",
+            norm_topk_prob=True,
+            n_group=4,
+            topk_group=2,
+            routed_scaling_factor=None,
+            tie_word_embeddings=False,
         ),
         "minimax": dict(
             base,
@@ -808,7 +856,6 @@ def is_delta(config):
 
 def quantization(config, variant):
     """As mlx-lm writes it: routers have 8 bits, or stay as they are where they are no linear layers."""
-    layers = range(config.get("num_hidden_layers", config.get("num_layers")))
     if variant in MODES:
         group, bits = MODES[variant]
         whole = dict(group_size=group, bits=bits, mode=variant)
@@ -816,6 +863,7 @@ def quantization(config, variant):
         whole = dict(group_size=VARIANTS[variant], bits=4)
     if config["model_type"] in (*PLAIN_ROUTERS, *SSD):
         return whole
+    layers = range(config.get("num_hidden_layers", config.get("num_layers")))
     if config["model_type"] == "longcat_flash":
         return whole | {f"model.layers.{i}.mlp.router.classifier": dict(group_size=64, bits=8) for i in layers}
     if config["model_type"] == "gemma4_text":
@@ -1100,10 +1148,36 @@ def longcat_shapes(config):
     return out
 
 
+def mimo_v2_shapes(config):
+    out = {name: (VOCAB, HIDDEN) for name in ("model.embed_tokens.weight", "lm_head.weight")}
+    out["model.norm.weight"] = (HIDDEN,)
+    for i, is_window in enumerate(config["hybrid_layer_pattern"]):
+        p, kind = f"model.layers.{i}.", "swa_" if is_window else ""
+        heads, kv_heads = config[f"{kind}num_attention_heads"], config[f"{kind}num_key_value_heads"]
+        key, value = config[f"{kind}head_dim"], config[f"{kind}v_head_dim"]
+        out[f"{p}self_attn.q_proj.weight"] = (heads * key, HIDDEN)
+        out[f"{p}self_attn.k_proj.weight"] = (kv_heads * key, HIDDEN)
+        out[f"{p}self_attn.v_proj.weight"] = (kv_heads * value, HIDDEN)
+        out[f"{p}self_attn.o_proj.weight"] = (HIDDEN, heads * value)
+        if config["add_swa_attention_sink_bias" if is_window else "add_full_attention_sink_bias"]:
+            out[f"{p}self_attn.attention_sink_bias"] = (heads,)
+        for norm in ("input_layernorm", "post_attention_layernorm"):
+            out[f"{p}{norm}.weight"] = (HIDDEN,)
+        if not config["moe_layer_freq"][i]:
+            out |= block_shapes(f"{p}mlp", config["intermediate_size"])
+            continue
+        experts = config["n_routed_experts"]
+        out |= block_shapes(f"{p}mlp.switch_mlp", config["moe_intermediate_size"], (experts,))
+        out[f"{p}mlp.gate.weight"], out[f"{p}mlp.gate.e_score_correction_bias"] = (experts, HIDDEN), (experts,)
+    return out
+
+
 def shapes(config):
     """Tensor name → shape, as mlx-lm names them."""
     if config["model_type"] == "longcat_flash":
         return longcat_shapes(config)
+    if config["model_type"] == "mimo_v2_flash":
+        return mimo_v2_shapes(config)
     if config["model_type"] == "gemma4_text":
         return gemma4_shapes(config)
     if config["model_type"] == "step3p5":
@@ -1118,7 +1192,7 @@ def shapes(config):
     q, kv = config["num_attention_heads"] * head_dim, config["num_key_value_heads"] * head_dim
     mlp, kind = config.get("dense_intermediate_size", config["intermediate_size"]), config["model_type"]
     qkv_bias = config.get("attention_bias", kind in ("qwen2", "qwen2_moe"))
-    out_bias = config.get("attention_bias", False) and kind not in ("glm4_moe", "seed_oss")
+    out_bias = config.get("attention_bias", False) and kind not in ("glm4_moe", "mimo", "seed_oss")
     mlp_bias = config.get("mlp_bias", False)
     out = {"model.embed_tokens.weight": (VOCAB, HIDDEN), "model.norm.weight": (HIDDEN,)}
     if not config["tie_word_embeddings"]:

@@ -25,6 +25,12 @@ topology::Range query_columns(const topology::HeadPart& p) {
   return times(p.heads, p.whole.head_dim);
 }
 
+/// All columns of what query heads have read, and this rank's.
+uint32_t read_width(const topology::HeadPart& p) { return p.whole.heads * p.whole.values(); }
+topology::Range read_columns(const topology::HeadPart& p) {
+  return times(p.heads, p.whole.values());
+}
+
 /// Runs of head_dim rows, every other one from `first` on: what a gated q_proj has of each head.
 tensor::MatrixSource every_other(const Weights& w, const topology::HeadPart& part, uint32_t first) {
   tensor::MatrixSource out{w, {}};
@@ -38,22 +44,23 @@ tensor::MatrixSource every_other(const Weights& w, const topology::HeadPart& par
 /// The rows of this rank's heads: of queries, keys, values and gates, where a layer has them.
 std::vector<tensor::MatrixSource> sources_of(const Weights& w, const AttentionOptions& options) {
   const topology::HeadPart part = heads_of(w, options);
-  const auto heads = query_columns(part), kv_heads = times(part.kv_heads, part.whole.head_dim);
+  const auto heads = query_columns(part), keys = times(part.kv_heads, part.whole.head_dim);
+  const auto values = times(part.kv_heads, part.whole.values());
   if (options.fused != nullptr) {
     const Weights all = w / options.fused;
     const uint32_t q = query_width(part), k = part.whole.kv_heads * part.whole.head_dim;
-    return {{all, heads}, {all, after(q, kv_heads)}, {all, after(q + k, kv_heads)}};
+    return {{all, heads}, {all, after(q, keys)}, {all, after(q + k, values)}};
   }
   const Weights q_proj = w / "q_proj";
   if (options.is_gated)
     return {every_other(q_proj, part, 0),
-            {w / "k_proj", kv_heads},
-            {w / "v_proj", kv_heads},
+            {w / "k_proj", keys},
+            {w / "v_proj", values},
             every_other(q_proj, part, 1)};
   std::vector<tensor::MatrixSource> out = {{q_proj, heads}};
   if (options.only_reads) return out;
-  out.push_back({w / "k_proj", kv_heads});
-  if (!options.has_equal_kv) out.push_back({w / "v_proj", kv_heads});
+  out.push_back({w / "k_proj", keys});
+  if (!options.has_equal_kv) out.push_back({w / "v_proj", values});
   return out;
 }
 
@@ -62,20 +69,22 @@ tensor::AttentionShape shape_of(const Weights& w,
                                 const AttentionOptions& options) {
   const topology::HeadPart part = heads_of(w, options);
   const uint32_t head_dim = part.whole.head_dim;
-  return {.heads = part.heads.size(),
-          .kv_heads = part.kv_heads.size(),
-          .head_dim = head_dim,
-          .kv_of_head = topology::kv_of_head(part),
-          .scale = static_cast<float>(c.attention_scale != 0 ? c.attention_scale
-                                                             : 1.0 / std::sqrt(head_dim)),
-          .window = options.window,
-          .softcap = static_cast<float>(c.attention_softcap),
-          .sinks = options.has_sinks ? w.vector("sinks", part.heads) : std::vector<float>(),
-          .query_scale = c.query_scale,
-          .only_reads = options.only_reads,
-          .rope = !options.has_rope                      ? nullptr
-                  : options.window != 0 && c.window_rope ? c.window_rope
-                                                         : c.rope};
+  return {
+      .heads = part.heads.size(),
+      .kv_heads = part.kv_heads.size(),
+      .head_dim = head_dim,
+      .value_dim = part.whole.value_dim,
+      .kv_of_head = topology::kv_of_head(part),
+      .scale = static_cast<float>(c.attention_scale != 0 ? c.attention_scale
+                                                         : 1.0 / std::sqrt(head_dim)),
+      .window = options.window,
+      .softcap = static_cast<float>(c.attention_softcap),
+      .sinks = options.has_sinks ? w.vector(options.names.sinks, part.heads) : std::vector<float>(),
+      .query_scale = c.query_scale,
+      .only_reads = options.only_reads,
+      .rope = !options.has_rope                      ? nullptr
+              : options.window != 0 && c.window_rope ? c.window_rope
+                                                     : c.rope};
 }
 
 /// The key columns of this rank that no earlier rank holds.
@@ -94,8 +103,9 @@ Attention::Attention(const Weights& w, const Config& c, AttentionOptions options
       norms_all_heads_(options.qk_norm && options.norms_all_heads),
       out_(w / options.names.out,
            c.hidden,
-           query_width(heads_of(w, options)),
-           query_columns(heads_of(w, options))) {
+           read_width(heads_of(w, options)),
+           read_columns(heads_of(w, options))),
+      value_scale_(static_cast<float>(c.value_scale)) {
   if (shape_.heads == 0) {
     w.skip();
     return;
@@ -104,7 +114,7 @@ Attention::Attention(const Weights& w, const Config& c, AttentionOptions options
   if (options.only_reads)
     for (const char* unused : {"k_proj", "v_proj", options.names.k_norm}) (w / unused).skip();
   if (options.norms_values && !options.only_reads)
-    v_norm_.emplace(context_, shape_.head_dim, c.rms_eps);
+    v_norm_.emplace(context_, heads_of(w, options).whole.values(), c.rms_eps);
   if (options.head_gate != nullptr)
     head_gate_.emplace(w / options.head_gate, c.hidden, heads_of(w, options).heads);
   if (options.is_sparse) choice_.emplace(w, c);
@@ -152,8 +162,9 @@ array Attention::operator()(const array& x, kv::Layer* kv, const Step& step) con
   const array v = v_norm_ ? (*v_norm_)(last) : last;
   std::optional<tensor::ChosenKeys> chosen;
   if (choice_) chosen = (*choice_)(x, kv, step);
-  const array read =
+  const array found =
       kv->attend({.q = q, .k = k, .v = v}, shape_, step, context_, chosen ? &*chosen : nullptr);
+  const array read = value_scale_ == 1 ? found : tensor::scaled(context_, found, value_scale_);
   if (is_gated) return out_(tensor::gated(context_, tensor::Gate::kSigmoid, qkv[3], read));
   return out_(head_gate_ ? tensor::times_sigmoid(context_, read, (*head_gate_)(x)) : read);
 }

@@ -17,6 +17,7 @@ struct AttentionNames {
   const char* out = "o_proj";
   const char* q_norm = "q_norm";
   const char* k_norm = "k_norm";
+  const char* sinks = "sinks";
 };
 
 /// Biases are used where the checkpoint has them.
@@ -68,6 +69,7 @@ class Attention {
   std::optional<tensor::SplitRmsNorm> q_all_norm_, k_all_norm_;
   std::optional<BlockChoice> choice_;
   tensor::RowLinear out_;
+  float value_scale_;
 };
 
 }  // namespace tandem::model
