@@ -1,4 +1,5 @@
-// Grouped products of a mixture of experts: the shapes of a Qwen3-30B-A3B layer.
+// Grouped products of a mixture of experts: the shapes of a Qwen3-30B-A3B layer, whole and as the
+// ranks of a tensor split have them.
 #include <fmt/format.h>
 
 #include <numeric>
@@ -14,7 +15,7 @@ namespace {
 using kernels::ExpertRows;
 using kernels::PackedMatrix;
 
-constexpr size_t kExperts = 128, kActive = 8, kHidden = 2048, kInner = 768;
+constexpr size_t kExperts = 128, kActive = 8, kHidden = 2048;
 
 /// One matrix for each expert: 4-bit codes in groups of 64, all bytes alike.
 std::vector<PackedMatrix> expert_matrices(size_t outputs, size_t inputs) {
@@ -56,16 +57,14 @@ double active_bytes(const std::vector<ExpertRows>& steps, size_t bytes_an_expert
   return static_cast<double>(used * bytes_an_expert) / static_cast<double>(steps.size());
 }
 
-}  // namespace
-
-void bench_experts(const Settings& settings, kernels::WorkerPool& pool) {
-  const std::vector<PackedMatrix> gate_up = expert_matrices(2 * kInner, kHidden);
-  const std::vector<PackedMatrix> down = expert_matrices(kHidden, kInner);
+void bench_width(const Settings& settings, kernels::WorkerPool& pool, size_t inner_width) {
+  const std::vector<PackedMatrix> gate_up = expert_matrices(2 * inner_width, kHidden);
+  const std::vector<PackedMatrix> down = expert_matrices(kHidden, inner_width);
   for (const size_t rows : {1u, 4u, 16u, 128u}) {
     const std::vector<ExpertRows> steps = random_steps(rows);
     const size_t count = rows * kActive;
     const std::vector<float> x(rows * kHidden, 0.25f), weights(count, 0.125f);
-    std::vector<float> inner(count * 2 * kInner), act(count * kInner), y(count * kHidden);
+    std::vector<float> inner(count * 2 * inner_width), act(count * inner_width), y(count * kHidden);
     std::vector<float> out(rows * kHidden);
     size_t next = 0;
     const double seconds =
@@ -77,12 +76,12 @@ void bench_experts(const Settings& settings, kernels::WorkerPool& pool) {
                                        .x_rows = step.rows.data(),
                                        .y = inner.data()});
                   kernels::swiglu(pool, {.gate = inner.data(),
-                                         .up = inner.data() + kInner,
+                                         .up = inner.data() + inner_width,
                                          .out = act.data(),
                                          .rows = count,
-                                         .width = kInner,
-                                         .gate_stride = 2 * kInner,
-                                         .up_stride = 2 * kInner});
+                                         .width = inner_width,
+                                         .gate_stride = 2 * inner_width,
+                                         .up_stride = 2 * inner_width});
                   kernels::moe_matmul(pool, down,
                                       {.x = act.data(), .offsets = step.offsets, .y = y.data()});
                   kernels::combine_experts(pool, {.y = y.data(),
@@ -94,10 +93,16 @@ void bench_experts(const Settings& settings, kernels::WorkerPool& pool) {
                                                   .out = out.data()});
                 }})[0];
     const double bytes = active_bytes(steps, gate_up[0].bytes() + down[0].bytes());
-    const double flops = 2.0 * static_cast<double>(count * 3 * kHidden * kInner);
-    fmt::print("30B-A3B experts q4 rows {:4}: {:9.1f} us {:6.1f} GB/s {:7.1f} GFLOP/s\n", rows,
-               seconds * 1e6, bytes / seconds / 1e9, flops / seconds / 1e9);
+    const double flops = 2.0 * static_cast<double>(count * 3 * kHidden * inner_width);
+    fmt::print("30B-A3B experts q4 width {:3} rows {:4}: {:9.1f} us {:6.1f} GB/s {:7.1f} GFLOP/s\n",
+               inner_width, rows, seconds * 1e6, bytes / seconds / 1e9, flops / seconds / 1e9);
   }
+}
+
+}  // namespace
+
+void bench_experts(const Settings& settings, kernels::WorkerPool& pool) {
+  for (const size_t width : {768U, 384U, 192U, 64U}) bench_width(settings, pool, width);
 }
 
 }  // namespace tandem::bench
