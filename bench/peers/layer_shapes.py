@@ -110,7 +110,7 @@ SHAPES = {
         "model_type": "minimax_m3_vl",
         "text_config": {
             **TEXT,
-            "model_type": "minimax_m3",
+            "model_type": "minimax_m3_vl_text",
             "hidden_size": 6144,
             "num_hidden_layers": 1,
             "num_attention_heads": 64,
@@ -143,6 +143,7 @@ SHAPES = {
                 "sparse_local_block": 1,
                 "sparse_score_type": "max",
                 "sparse_attention_freq": [1],
+                "sparse_disable_index_value": [1],
             },
         },
         "quantization": AFFINE,

@@ -24,6 +24,7 @@ struct RanksOutcome {
 struct RanksSetup {
   model::RandomOptions model = {};
   std::shared_ptr<const format::Checkpoint> checkpoint = nullptr;  // in place of a random model
+  tensor::Path path = tensor::Path::kFast;
   KvType kv_type = KvType::kAuto;
   topology::Split split = topology::Split::kTensor;
   uint32_t ranks = 1;
@@ -103,7 +104,8 @@ inline RanksOutcome run_ranks(const RanksSetup& setup, const std::vector<plan::S
       auto runner = ModelRunner::load(
           setup.checkpoint ? setup.checkpoint
                            : std::make_shared<model::RandomCheckpoint>(setup.model),
-          {.kv_type = setup.kv_type,
+          {.path = setup.path,
+           .kv_type = setup.kv_type,
            .threads = 1,
            .split = setup.split,
            .rank = rank,
