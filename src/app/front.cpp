@@ -11,15 +11,23 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json to_json(const plan::PoolFigures& pool) {
+  return {{"used", pool.referenced}, {"cached", pool.cached}, {"free", pool.free}};
+}
+
+/// Window pages and states only of models that have them.
 Json to_json(const plan::EngineFigures& engine, uint32_t page_tokens) {
-  return {{"running", engine.running},
-          {"waiting", engine.waiting},
-          {"paused", engine.paused},
-          {"pages",
-           {{"used", engine.pages_referenced},
-            {"cached", engine.pages_cached},
-            {"free", engine.pages_free},
-            {"tokens", page_tokens}}}};
+  Json out = {{"running", engine.running},
+              {"waiting", engine.waiting},
+              {"paused", engine.paused},
+              {"pages", to_json(engine.pages)}};
+  out["pages"]["tokens"] = page_tokens;
+  if (engine.window_pages.total() > 0) {
+    out["window_pages"] = to_json(engine.window_pages);
+    out["window_pages"]["left"] = engine.totals.window_pages_left;
+  }
+  if (engine.states.total() > 0) out["states"] = to_json(engine.states);
+  return out;
 }
 
 Json to_json(const control::InstanceSnapshot& instance, const topology::SplitChoice& split) {

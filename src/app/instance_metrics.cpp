@@ -56,6 +56,9 @@ constexpr Single kSingles[] = {
     {"tandem_prefix_cache_hit_tokens_total", "counter",
      "Positions whose keys and values were found in the cache.",
      number<[](const InstanceSnapshot& i) { return totals(i).reused_tokens; }>},
+    {"tandem_window_pages_left_total", "counter",
+     "Pages of layers that see a window, given up behind the windows of requests.",
+     number<[](const InstanceSnapshot& i) { return totals(i).window_pages_left; }>},
     {"tandem_engine_pauses_total", "counter", "Requests paused for want of pages.",
      number<[](const InstanceSnapshot& i) { return totals(i).pauses; }>},
 };
@@ -72,13 +75,35 @@ void write_engine_states(MetricsText& out, const Instances& instances) {
     out.sample("tandem_engine_requests", of(i, "state", "waiting"), engine.waiting);
     out.sample("tandem_engine_requests", of(i, "state", "paused"), engine.paused);
   }
-  out.family("tandem_kv_pages", "gauge",
-             "Pages of the cache: used by requests, kept for reuse, or free.");
-  for (const InstanceSnapshot& i : instances) {
-    const plan::EngineFigures& engine = i.figures.engine;
-    out.sample("tandem_kv_pages", of(i, "state", "used"), engine.pages_referenced);
-    out.sample("tandem_kv_pages", of(i, "state", "cached"), engine.pages_cached);
-    out.sample("tandem_kv_pages", of(i, "state", "free"), engine.pages_free);
+}
+
+/// A pool of the cache, in instances that have it.
+struct Pool {
+  const char* name;
+  const char* help;
+  plan::PoolFigures plan::EngineFigures::* figures;
+};
+
+constexpr Pool kPools[] = {
+    {"tandem_kv_pages", "Pages of the cache: used by requests, kept for reuse, or free.",
+     &plan::EngineFigures::pages},
+    {"tandem_window_pages", "The same of layers that see a window.",
+     &plan::EngineFigures::window_pages},
+    {"tandem_state_slots",
+     "States of recurrent layers: used by requests, snapshots kept for reuse, or free.",
+     &plan::EngineFigures::states},
+};
+
+void write_pools(MetricsText& out, const Instances& instances) {
+  for (const Pool& pool : kPools) {
+    out.family(pool.name, "gauge", pool.help);
+    for (const InstanceSnapshot& i : instances) {
+      const plan::PoolFigures& now = i.figures.engine.*pool.figures;
+      if (now.total() == 0) continue;
+      out.sample(pool.name, of(i, "state", "used"), now.referenced);
+      out.sample(pool.name, of(i, "state", "cached"), now.cached);
+      out.sample(pool.name, of(i, "state", "free"), now.free);
+    }
   }
 }
 
@@ -142,6 +167,7 @@ void write_metrics(MetricsText& out, const Instances& instances) {
     }
   }
   write_engine_states(out, instances);
+  write_pools(out, instances);
   write_losses(out, instances);
   write_ranks(out, instances);
   out.family("tandem_engine_step_seconds", "histogram", "Time of a step.");

@@ -22,13 +22,13 @@ control::InstanceSnapshot instance(const std::string& name) {
                  .starts = 2},
                 {.rank = 1, .starts = 1}};
   control::InstanceFigures& figures = made.figures;
-  figures.engine = {.waiting = 1,
-                    .paused = 2,
-                    .running = 3,
-                    .pages_free = 4,
-                    .pages_cached = 5,
-                    .pages_referenced = 6,
-                    .totals = {.steps = 7, .rows = 8, .answer_tokens = 9, .pauses = 10}};
+  figures.engine = {
+      .waiting = 1,
+      .paused = 2,
+      .running = 3,
+      .pages = {.free = 4, .cached = 5, .referenced = 6},
+      .window_pages = {.free = 13, .cached = 14, .referenced = 15},
+      .totals = {.steps = 7, .rows = 8, .answer_tokens = 9, .pauses = 10, .window_pages_left = 16}};
   Histogram steps{token_times()};
   steps.add(0.004, 7);
   figures.engine.totals.step_counts = steps.counts();
@@ -54,6 +54,9 @@ TEST_CASE("instance metrics: each figure is there under its name, with its label
        {"tandem_instance_ready{instance=\"a\"} 1", "tandem_instance_epoch{instance=\"a\"} 3",
         "tandem_engine_requests{instance=\"a\",state=\"paused\"} 2",
         "tandem_kv_pages{instance=\"a\",state=\"used\"} 6",
+        "tandem_window_pages{instance=\"a\",state=\"used\"} 15",
+        "tandem_window_pages{instance=\"a\",state=\"cached\"} 14",
+        "tandem_window_pages_left_total{instance=\"a\"} 16",
         "tandem_kv_page_tokens{instance=\"a\"} 32", "tandem_engine_steps_total{instance=\"a\"} 7",
         "tandem_engine_generated_tokens_total{instance=\"a\"} 9",
         "tandem_engine_pauses_total{instance=\"a\"} 10",
@@ -68,6 +71,21 @@ TEST_CASE("instance metrics: each figure is there under its name, with its label
     CAPTURE(line);
     CHECK(std::count(all.begin(), all.end(), line) == 1);
   }
+}
+
+TEST_CASE("instance metrics: pools that a model does not have are not counted as empty") {
+  control::InstanceSnapshot recurrent = instance("b");
+  recurrent.figures.engine.window_pages = {};
+  recurrent.figures.engine.states = {.free = 1, .cached = 2, .referenced = 3};
+  const auto all = lines({instance("a"), recurrent});
+  const auto count = [&](const std::string& part) {
+    return std::ranges::count_if(all,
+                                 [&](const std::string& line) { return line.find(part) == 0; });
+  };
+  CHECK(count("tandem_state_slots{instance=\"a\"") == 0);
+  CHECK(count("tandem_state_slots{instance=\"b\",state=\"cached\"} 2") == 1);
+  CHECK(count("tandem_window_pages{instance=\"a\"") == 3);
+  CHECK(count("tandem_window_pages{instance=\"b\"") == 0);
 }
 
 TEST_CASE("instance metrics: samples of a family stand together under one HELP and one TYPE") {

@@ -22,6 +22,23 @@ std::string rank_line(const Json& rank) {
       mib(memory, "cache_bytes"));
 }
 
+std::string pool_text(const Json& pool) {
+  return fmt::format("{} used, {} kept for reuse, {} free", number_of(pool, "used"),
+                     number_of(pool, "cached"), number_of(pool, "free"));
+}
+
+/// Of models that have them.
+std::string side_lines(const Json& engine) {
+  std::string out;
+  const Json& windows = member_of(engine, "window_pages");
+  if (!windows.empty())
+    out += fmt::format("  window pages: {}, {} left behind\n", pool_text(windows),
+                       number_of(windows, "left"));
+  const Json& states = member_of(engine, "states");
+  if (!states.empty()) out += fmt::format("  recurrent states: {}\n", pool_text(states));
+  return out;
+}
+
 std::string instance_lines(const Json& instance) {
   const Json& ranks = member_of(instance, "ranks");
   std::string out = fmt::format(
@@ -35,9 +52,9 @@ std::string instance_lines(const Json& instance) {
   for (const Json& rank : ranks) out += rank_line(rank);
   const Json& engine = member_of(instance, "engine");
   const Json& pages = member_of(engine, "pages");
-  out += fmt::format("  cache pages of {} tokens: {} used, {} kept for reuse, {} free\n",
-                     number_of(pages, "tokens"), number_of(pages, "used"),
-                     number_of(pages, "cached"), number_of(pages, "free"));
+  out +=
+      fmt::format("  cache pages of {} tokens: {}\n", number_of(pages, "tokens"), pool_text(pages));
+  out += side_lines(engine);
   return out + fmt::format("  engine: {} running, {} waiting, {} paused\n",
                            number_of(engine, "running"), number_of(engine, "waiting"),
                            number_of(engine, "paused"));

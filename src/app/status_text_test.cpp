@@ -29,6 +29,17 @@ TEST_CASE("status text: names instances, ranks with pids and what they hold, pag
         "  cmpl-1 decode: 5 of 5 prompt tokens, 4 cached, 3 emitted\n");
 }
 
+TEST_CASE("status text: window pages and recurrent states have lines where a model has them") {
+  const Json status = Json::parse(R"({"instances": [{"name": "a", "engine": {
+      "pages": {"used": 4, "cached": 5, "free": 6, "tokens": 32},
+      "window_pages": {"used": 1, "cached": 2, "free": 3, "left": 7},
+      "states": {"used": 8, "cached": 9, "free": 10}}}]})");
+  const std::string text = status_text("u", status);
+  CHECK(text.find("  window pages: 1 used, 2 kept for reuse, 3 free, 7 left behind\n") !=
+        std::string::npos);
+  CHECK(text.find("  recurrent states: 8 used, 9 kept for reuse, 10 free\n") != std::string::npos);
+}
+
 TEST_CASE("status text: a body of another server reads as nothing, not as a failure") {
   for (const char* body : {"{}", "[]", R"({"instances": [7, {"ranks": "none"}], "requests": 1})"}) {
     CAPTURE(body);

@@ -101,8 +101,8 @@ bool Core::complete() {
     TANDEM_CHECK(scheduler_->empty(),
                  "nothing can be planned for {} waiting, {} paused, {} running requests; pages: {} "
                  "free, {} cached, {} referenced",
-                 now.waiting, now.paused, now.running, now.pages_free, now.pages_cached,
-                 now.pages_referenced);
+                 now.waiting, now.paused, now.running, now.pages.free, now.pages.cached,
+                 now.pages.referenced);
     return false;
   }
   const Result<StepResult> result = runner_.complete();
@@ -225,6 +225,7 @@ void Core::drop_scheduler() {
   past_.pauses += last.pauses;
   past_.reused_tokens += last.reused_tokens;
   past_.computed_tokens += last.computed_tokens;
+  past_.window_pages_left += last.window_pages_left;
   scheduler_.reset();
 }
 
@@ -263,6 +264,7 @@ EngineStats Core::stats() const {
   stats.schedule.pauses += past_.pauses;
   stats.schedule.reused_tokens += past_.reused_tokens;
   stats.schedule.computed_tokens += past_.computed_tokens;
+  stats.schedule.window_pages_left += past_.window_pages_left;
   return stats;
 }
 

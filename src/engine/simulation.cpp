@@ -276,7 +276,7 @@ std::vector<gen::TokenId> Simulation::oracle(const gen::Request& request,
 
 std::string Simulation::check_end() {
   const auto counts = core_->stats().schedule;
-  if (!core_->empty() || counts.pages_referenced != 0) return "pages are held at the end";
+  if (!core_->empty() || counts.pages.referenced != 0) return "pages are held at the end";
   if (!core_->scheduler()->is_consistent()) return "pages do not balance at the end";
   for (const auto& [id, client] : clients_) {
     const std::string name = "request " + std::to_string(id);

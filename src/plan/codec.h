@@ -10,7 +10,7 @@
 namespace tandem::plan {
 
 /// The version byte of plans and frames: both change together.
-inline constexpr uint8_t kFormatVersion = 3;
+inline constexpr uint8_t kFormatVersion = 4;
 
 /// Canonical: equal plans give equal bytes.
 Bytes encode(const StepPlan& plan);

@@ -17,15 +17,26 @@ struct Memory {
   bool operator==(const Memory&) const = default;
 };
 
+/// How the pages or slots of a pool stand.
+struct PoolFigures {
+  uint32_t free = 0;
+  uint32_t cached = 0;      // kept for reuse
+  uint32_t referenced = 0;  // by requests
+
+  uint32_t total() const { return free + cached + referenced; }
+  bool operator==(const PoolFigures&) const = default;
+};
+
 /// What an engine has done since its process began, over all epochs.
 struct EngineTotals {
   uint64_t steps = 0;
-  uint64_t rows = 0;             // of all steps
-  uint64_t answer_tokens = 0;    // drawn
-  uint64_t prompt_tokens = 0;    // computed or reused
-  uint64_t reused_tokens = 0;    // positions found in the cache
-  uint64_t computed_tokens = 0;  // positions computed, also again after a pause
-  uint64_t pauses = 0;           // of requests, for want of pages
+  uint64_t rows = 0;               // of all steps
+  uint64_t answer_tokens = 0;      // drawn
+  uint64_t prompt_tokens = 0;      // computed or reused
+  uint64_t reused_tokens = 0;      // positions found in the cache
+  uint64_t computed_tokens = 0;    // positions computed, also again after a pause
+  uint64_t pauses = 0;             // of requests, for want of pages
+  uint64_t window_pages_left = 0;  // given up behind the windows of requests
   std::chrono::nanoseconds step_time{0};
   std::vector<uint64_t> step_counts = {};  // steps by their time, under base's token_times()
 
@@ -38,9 +49,9 @@ struct EngineFigures {
   uint32_t waiting = 0;  // requests that never ran yet
   uint32_t paused = 0;
   uint32_t running = 0;
-  uint32_t pages_free = 0;
-  uint32_t pages_cached = 0;
-  uint32_t pages_referenced = 0;
+  PoolFigures pages = {};
+  PoolFigures window_pages = {};  // of layers that see a window; none where there are none
+  PoolFigures states = {};        // slots of recurrent layers; none where there are none
   EngineTotals totals = {};
 
   bool operator==(const EngineFigures&) const = default;

@@ -53,10 +53,11 @@ void fields(auto& a, IsOf<Loading> auto& f) { a(f.text, f.fraction); }
 void fields(auto& a, IsOf<Memory> auto& m) { a(m.weight_bytes, m.cache_bytes, m.resident_bytes); }
 void fields(auto& a, IsOf<EngineTotals> auto& t) {
   a(t.steps, t.rows, t.answer_tokens, t.prompt_tokens, t.reused_tokens, t.computed_tokens);
-  a(t.pauses, t.step_time, t.step_counts);
+  a(t.pauses, t.window_pages_left, t.step_time, t.step_counts);
 }
+void fields(auto& a, IsOf<PoolFigures> auto& p) { a(p.free, p.cached, p.referenced); }
 void fields(auto& a, IsOf<EngineFigures> auto& e) {
-  a(e.waiting, e.paused, e.running, e.pages_free, e.pages_cached, e.pages_referenced, e.totals);
+  a(e.waiting, e.paused, e.running, e.pages, e.window_pages, e.states, e.totals);
 }
 void fields(auto& a, IsOf<Figures> auto& f) { a(f.memory, f.engine); }
 void fields(auto& a, IsOf<Form> auto& f) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "plan/figures.h"
 #include "plan/step_plan.h"
 
 namespace tandem::schedule {
@@ -43,6 +44,9 @@ class PagePool {
   uint32_t free() const { return static_cast<uint32_t>(free_.size()); }
   uint32_t cached() const { return cached_; }
   uint32_t referenced() const { return referenced_; }
+  plan::PoolFigures figures() const {
+    return {.free = free(), .cached = cached(), .referenced = referenced()};
+  }
 
  private:
   struct Page {

@@ -167,13 +167,13 @@ SchedulerCounts Scheduler::counts() const {
   return {.waiting = static_cast<uint32_t>(waiting_.size()) - paused,
           .paused = paused,
           .running = static_cast<uint32_t>(running_.size()),
-          .pages_free = index_.pool().free(),
-          .pages_cached = index_.pool().cached(),
-          .pages_referenced = index_.pool().referenced(),
-          .states_cached = index_.states().pool().cached(),
+          .pages = index_.pool().figures(),
+          .window_pages = index_.windows().pool().figures(),
+          .states = index_.states().pool().figures(),
           .pauses = pauses_,
           .reused_tokens = reused_tokens_,
-          .computed_tokens = computed_tokens_};
+          .computed_tokens = computed_tokens_,
+          .window_pages_left = sides_.window_pages_left()};
 }
 
 bool Scheduler::is_consistent() const {

@@ -57,13 +57,14 @@ struct SchedulerCounts {
   uint32_t waiting = 0;  // never run yet
   uint32_t paused = 0;
   uint32_t running = 0;
-  uint32_t pages_free = 0;
-  uint32_t pages_cached = 0;
-  uint32_t pages_referenced = 0;
-  uint32_t states_cached = 0;
-  uint64_t pauses = 0;           // since construction
-  uint64_t reused_tokens = 0;    // prompt tokens not computed again, since construction
-  uint64_t computed_tokens = 0;  // positions planned, since construction
+  plan::PoolFigures pages = {};
+  plan::PoolFigures window_pages = {};
+  plan::PoolFigures states = {};
+  // Since construction:
+  uint64_t pauses = 0;
+  uint64_t reused_tokens = 0;      // prompt tokens not computed again
+  uint64_t computed_tokens = 0;    // positions planned
+  uint64_t window_pages_left = 0;  // given up behind a request's window
 };
 
 /// Continuous batching over a paged pool. Every step: decode rows first, oldest first; then chunks

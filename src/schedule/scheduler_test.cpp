@@ -251,7 +251,7 @@ TEST_CASE("scheduler: only positions of known tokens are reused when a row that 
   CHECK(sequence.computed == 6);
   scheduler.remove(1);
   CHECK(scheduler.is_consistent());
-  CHECK(scheduler.counts().pages_referenced == 0);
+  CHECK(scheduler.counts().pages.referenced == 0);
   scheduler.add({.id = 2, .prompt = {1, 2, 3, 4, 5, 6, 7, 8}, .max_tokens = 1}, {});
   const auto rows = planned(scheduler);
   REQUIRE(rows.size() == 1);

@@ -56,8 +56,8 @@ void Sides::take_windows(Sequence& sequence, std::span<const PageId> path, uint3
   const uint32_t own = sequence.indexed;
   const uint32_t first = first_seen_page(end);
   if (first >= own) {
-    for (const PageId left : sequence.window_pages) index_.windows().release(left);
-    sequence.window_pages.clear();
+    const auto held = static_cast<uint32_t>(sequence.window_pages.size());
+    release_before(sequence, sequence.window_first + held);
     sequence.window_first = first;
   }
   for (auto page = std::max(own, first); page < own + path.size(); ++page) {
@@ -74,6 +74,7 @@ void Sides::release_before(Sequence& sequence, uint32_t first) {
   for (uint32_t i = 0; i < left; ++i) index_.windows().release(sequence.window_pages[i]);
   sequence.window_pages.erase(sequence.window_pages.begin(), sequence.window_pages.begin() + left);
   sequence.window_first += left;
+  window_pages_left_ += left;
 }
 
 void Sides::restore(Sequence& sequence, PageId node) {

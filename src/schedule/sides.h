@@ -65,6 +65,9 @@ class Sides {
   void offer_end(Sequence& sequence, PageId node);
   void drop(Sequence& sequence);
 
+  /// Window pages given up so far because the next row of their sequence sees none of them.
+  uint64_t window_pages_left() const { return window_pages_left_; }
+
   /// What the plan reads or writes may be evicted again: it is made.
   void end_plan();
 
@@ -79,6 +82,7 @@ class Sides {
   const SidesOptions options_;
   std::vector<PageId> pinned_windows_;  // sources of this plan's copies
   std::vector<SlotId> pinned_states_;   // read or written by this plan
+  uint64_t window_pages_left_ = 0;
 };
 
 }  // namespace tandem::schedule

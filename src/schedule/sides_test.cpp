@@ -68,7 +68,9 @@ TEST_CASE("sides: states that are wanted elsewhere go, least recently used first
   Driver driver(hybrid(6));  // one's own, another's, and four
   driver.add(1, count_up(6000), 2);
   driver.finish();
-  CHECK(driver.scheduler.counts().states_cached <= 6);
+  CHECK(driver.scheduler.counts().states.cached <= 6);
+  CHECK(driver.scheduler.counts().states.total() == 6);
+  CHECK(driver.scheduler.counts().states.cached > 0);
   const uint64_t again = computed_by(driver, 2, turn_after(count_up(5990), 1, 0, {1, 2}));
   CHECK(again <= 512 + 12);  // the deepest are still there
   CHECK(computed_by(driver, 3, turn_after(count_up(600), 1, 0, {1, 2})) > 512);  // others went
@@ -97,7 +99,14 @@ TEST_CASE("sides: rows hold window pages for what they see, however long they gr
       CHECK(row.window_pages.size() == (end + 15) / 16 - row.window_start / 16);
       CHECK(row.window_pages.size() <= (100 + 64) / 16 + 2);
     }
+    const SchedulerCounts counts = driver.scheduler.counts();
+    CHECK(counts.window_pages.total() == 32);
+    CHECK(counts.window_pages.referenced <= 2 * ((100 + 64) / 16 + 2));
   }
+  // All but those that a last row saw.
+  const uint64_t left = driver.scheduler.counts().window_pages_left;
+  CHECK(left >= 2 * (5000 - 100 - 16) / 16);
+  CHECK(left <= 2 * 5000 / 16);
 }
 
 TEST_CASE("sides: a prefix is reused where its window pages are still there") {

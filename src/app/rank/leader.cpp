@@ -75,9 +75,9 @@ std::optional<plan::EngineFigures> Leader::figures() const {
   return plan::EngineFigures{.waiting = now.waiting,
                              .paused = now.paused,
                              .running = now.running,
-                             .pages_free = now.pages_free,
-                             .pages_cached = now.pages_cached,
-                             .pages_referenced = now.pages_referenced,
+                             .pages = now.pages,
+                             .window_pages = now.window_pages,
+                             .states = now.states,
                              .totals = {.steps = stats.steps,
                                         .rows = stats.rows,
                                         .answer_tokens = stats.answer_tokens,
@@ -85,6 +85,7 @@ std::optional<plan::EngineFigures> Leader::figures() const {
                                         .reused_tokens = now.reused_tokens,
                                         .computed_tokens = now.computed_tokens,
                                         .pauses = now.pauses,
+                                        .window_pages_left = now.window_pages_left,
                                         .step_time = stats.step_time,
                                         .step_counts = stats.step_counts}};
 }

@@ -103,7 +103,9 @@ TEST_CASE("rank: says what it holds, and rank 0 what its engine has done over al
   uint64_t timed = 0;
   for (const uint64_t count : totals.step_counts) timed += count;
   CHECK(timed == totals.steps);
-  CHECK(said->engine->pages_referenced == 0);
+  CHECK(said->engine->pages.referenced == 0);
+  CHECK(said->engine->pages.cached > 0);
+  CHECK(said->engine->window_pages.total() + said->engine->states.total() == 0);
   CHECK(said->memory.cache_bytes > 0);
   CHECK(said->memory.resident_bytes > said->memory.cache_bytes);
   const auto other = head.next<plan::Figures>(
