@@ -17,7 +17,7 @@ struct LongcatHalf {
 
   LongcatHalf(const Config& c, const Weights& w, uint32_t half)
       : input_norm(w / "input_layernorm" / half, c.rms_eps),
-        attention(w / "self_attn" / half, c, half),
+        attention(w / "self_attn" / half, c, {.index = half}),
         post_norm(w / "post_attention_layernorm" / half, c.rms_eps),
         mlp(w / "mlps" / half, c) {}
 
