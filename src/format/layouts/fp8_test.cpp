@@ -219,7 +219,8 @@ TEST_CASE(
   stored->reshape("a.q_proj.weight_scale_inv", {6, 1});
   const auto broken = published_layout(stored);
   REQUIRE(!broken.has_value());
-  CHECK(broken.error().message.find("weight_scale_inv of shape [6, 1]") != std::string::npos);
+  CHECK(broken.error().message.find("weight_scale_inv of type U8 and shape [6, 1]") !=
+        std::string::npos);
 }
 
 }  // namespace

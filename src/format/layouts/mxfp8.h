@@ -7,8 +7,8 @@
 namespace tandem::format {
 
 /// Shows each `weight` of type F8_E4M3 whose `weight_scale_inv` are bytes, one for 32 columns, as
-/// MLX's mxfp8: the same bytes under other names, never converted. Other tensors stay for others.
-/// Errors: what describing tensors gives, kCorrupt where scales do not fit.
+/// MLX's mxfp8: the same bytes under other names, never converted. Scales of other shapes are left
+/// to add_fp8(). Errors: what describing tensors gives.
 Status add_mxfp8(const Checkpoint& from, Derivations& derivations);
 
 }  // namespace tandem::format
