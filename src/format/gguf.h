@@ -32,7 +32,14 @@ enum class GgmlType : uint32_t {
   kF16 = 1,
   kQ4_0 = 2,
   kQ4_1 = 3,
+  kQ5_0 = 6,
+  kQ5_1 = 7,
   kQ8_0 = 8,
+  kQ4_K = 12,
+  kQ5_K = 13,
+  kQ6_K = 14,
+  kIq4Nl = 20,
+  kIq4Xs = 23,
   kBF16 = 30,
   kMxfp4 = 39
 };

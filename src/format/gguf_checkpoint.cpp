@@ -22,18 +22,9 @@ struct Source {
   Part part = Part::kPlain;
 };
 
-bool is_readable(uint32_t type) {
-  switch (static_cast<GgmlType>(type)) {
-    case GgmlType::kF32:
-    case GgmlType::kF16:
-    case GgmlType::kBF16:
-    case GgmlType::kQ4_0:
-    case GgmlType::kQ4_1:
-    case GgmlType::kQ8_0:
-    case GgmlType::kMxfp4:
-      return true;
-  }
-  return false;
+bool is_readable(GgmlType type) {
+  return type == GgmlType::kF32 || type == GgmlType::kF16 || type == GgmlType::kBF16 ||
+         block_bits(type).has_value();
 }
 
 Dtype plain_dtype(GgmlType type) {
@@ -71,10 +62,11 @@ class GgufCheckpoint final : public Checkpoint {
         return Error{ErrorCode::kUnsupported,
                      fmt::format("{}: tensor {} is not known in architecture {}",
                                  model_.path(tensor.part), gguf_name, architecture.name)};
-      if (!is_readable(tensor.type)) {
+      if (!is_readable(static_cast<GgmlType>(tensor.type))) {
         return Error{ErrorCode::kUnsupported,
-                     fmt::format("{}: tensor {} has ggml type {}; F32, F16, BF16, Q4_0, Q4_1, Q8_0 "
-                                 "and MXFP4 are supported",
+                     fmt::format("{}: tensor {} has ggml type {}; F32, F16, BF16, Q4_0, Q4_1, "
+                                 "Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS and MXFP4 are "
+                                 "supported",
                                  model_.path(tensor.part), gguf_name, tensor.type)};
       }
       const Status added = add(name, tensor);
@@ -156,10 +148,10 @@ class GgufCheckpoint final : public Checkpoint {
         return Error{ErrorCode::kCorrupt, fmt::format("{}: tensor {} is too large", path, name)};
     }
     const bool blocks = block_bits(type).has_value();
-    if (blocks && (width % kBlockGroup != 0 || !name.ends_with(".weight"))) {
+    if (blocks && (width % block_elements(type) != 0 || !name.ends_with(".weight"))) {
       return Error{ErrorCode::kCorrupt,
                    fmt::format("{}: tensor {} has rows of {}, not a multiple of {}", path, name,
-                               width, kBlockGroup)};
+                               width, block_elements(type))};
     }
     const uint64_t bytes = elements > (uint64_t{1} << 48) ? elements : stored_bytes(type, elements);
     if (bytes > model_.files[tensor.part].size() - tensor.offset) {

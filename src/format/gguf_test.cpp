@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <array>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +12,8 @@
 #include "format/checkpoint.h"
 #include "format/gguf_blocks.h"
 #include "format/half.h"
+#include "format/layouts/integer_module.h"
+#include "format/layouts/scalars.h"
 #include "format/testdata/gguf_writer.h"
 
 namespace tandem::format {
@@ -120,6 +124,80 @@ TEST_CASE("gguf: blocks become codes, scales and biases of the same values") {
   CHECK(from_half(bias) == -32.0F);
 }
 
+/// 256 numbers of a type: pseudo-random bytes but for the halves at `halves`, which are 1/16 and
+/// 3/32. What they stand for is gguf-py's: all of it times 1, 2, 3 …, and a few of them.
+struct KnownBlocks {
+  GgmlType type;
+  size_t bytes;  // of a block
+  std::vector<size_t> halves;
+  double sum;
+  std::array<float, 5> some;  // of kSome
+  float rounding = 0;         // the largest difference
+};
+constexpr std::array<size_t, 5> kSome = {0, 17, 77, 130, 255};
+
+std::string bytes_of(const KnownBlocks& known) {
+  const size_t size = known.bytes * 256 / static_cast<size_t>(block_elements(known.type));
+  std::string out;
+  uint32_t state = 1;
+  for (size_t i = 0; i < size; ++i) {
+    state = state * 1664525 + 1013904223;
+    out.push_back(static_cast<char>(state >> 24));
+  }
+  for (size_t at = 0; at < size; at += known.bytes)
+    for (size_t i = 0; i < known.halves.size(); ++i) {
+      const uint16_t half = to_half(i == 0 ? 0.0625F : 0.09375F);
+      std::memcpy(out.data() + at + known.halves[i], &half, sizeof(half));
+    }
+  return out;
+}
+
+std::vector<float> numbers_of(GgmlType type, const std::string& blocks) {
+  const auto codes = block_codes(type, bytes_of(blocks));
+  const auto scales = block_scales(type, bytes_of(blocks));
+  const auto biases = block_biases(type, bytes_of(blocks));
+  std::vector<float> out;
+  for (size_t i = 0; i < 256; ++i)
+    out.push_back(static_cast<float>(code_at(codes.data(), *block_bits(type), i)) *
+                      scalar_at(scales.data(), Dtype::kF16, i / 32) +
+                  scalar_at(biases.data(), Dtype::kF16, i / 32));
+  return out;
+}
+
+TEST_CASE("gguf: blocks of every type stand for what ggml's rules say") {
+  for (const KnownBlocks& known : std::initializer_list<KnownBlocks>{
+           {GgmlType::kQ4_0, 18, {0}, -815.125, {-0.4375F, 0.1875F, -0.25F, 0.125F, 0.0625F}},
+           {GgmlType::kQ4_1, 20, {0, 2}, 18056, {0.84375F, 0.40625F, 0.78125F, 0.21875F, 0.15625F}},
+           {GgmlType::kQ5_0, 22, {0}, -191.5625, {0.375F, -0.5F, 0.75F, -0.4375F, -0.6875F}},
+           {GgmlType::kQ5_1,
+            24,
+            {0, 2},
+            34127.5,
+            {0.34375F, 1.71875F, 1.90625F, 1.78125F, 0.71875F}},
+           {GgmlType::kQ8_0, 34, {0}, 1893.125, {-7.9375F, -7.5F, 0.8125F, -0.5625F, -3.875F}},
+           {GgmlType::kQ4_K, 144, {0, 2}, 396880.0625, {8.625F, 7.875F, 3, 3.09375F, 21.28125F}},
+           {GgmlType::kQ5_K, 176, {0, 2}, 893563.5, {4.875F, 22.125F, 5.25F, 3.53125F, 10.53125F}},
+           {GgmlType::kQ6_K,
+            210,
+            {208},
+            -366081.4375,
+            {-71.75F, 125.875F, 115.1875F, -106.75F, 0},
+            1.02F},
+           {GgmlType::kIq4Nl, 18, {0}, -8589.375, {-6.5F, 2.375F, -3.0625F, 1.5625F, 0.8125F}},
+           {GgmlType::kIq4Xs, 136, {0}, -105904.3125, {12.25F, -6.25F, -42.75F, -61.75F, 19}}}) {
+    CAPTURE(static_cast<uint32_t>(known.type));
+    const std::string blocks = bytes_of(known);
+    CHECK(blocks.size() == stored_bytes(known.type, 256));
+    const auto numbers = numbers_of(known.type, blocks);
+    double sum = 0;
+    for (size_t i = 0; i < 256; ++i)
+      sum += static_cast<double>(numbers[i]) * static_cast<double>(i + 1);
+    CHECK(std::fabs(sum - known.sum) <= 0.02 * known.rounding * std::fabs(known.sum) + 1e-3);
+    for (size_t i = 0; i < kSome.size(); ++i)
+      CHECK(std::fabs(numbers[kSome[i]] - known.some[i]) <= known.rounding);
+  }
+}
+
 TEST_CASE("gguf: blocks of mxfp4 become codes and bytes of scales") {
   std::string block(17, '\0');
   block[0] = 120;
@@ -219,12 +297,12 @@ TEST_CASE("gguf checkpoint: an unknown architecture or tensor type is refused by
   CHECK(message.find("minimax-m2") != std::string::npos);
 
   GgufWriter writer = tiny_llama();
-  writer.tensor("token_embd.weight", static_cast<GgmlType>(12), {3, 32}, std::string(64, '\0'));
+  writer.tensor("token_embd.weight", static_cast<GgmlType>(10), {3, 32}, std::string(64, '\0'));
   const auto typed = write_temp("typed.gguf", writer.finish());
   const auto opened = open_checkpoint(typed);
   REQUIRE_FALSE(opened);
   CHECK(opened.error().code == ErrorCode::kUnsupported);
-  CHECK(opened.error().message.find("type 12") != std::string::npos);
+  CHECK(opened.error().message.find("type 10") != std::string::npos);
   std::filesystem::remove(path);
   std::filesystem::remove(typed);
 }
