@@ -1,0 +1,20 @@
+// gpt-oss: Harmony messages, whose channels tell thinking from text and calls.
+#include "dialect/dialect.h"
+#include "dialect/harmony.h"
+
+namespace tandem::dialect {
+
+Dialect gpt_oss() {
+  return {.name = "gpt_oss",
+          .signs = {.in_template = {{"<|channel|>", "<|message|>"}},
+                    .in_vocabulary = {"<|channel|>", "<|message|>", "<|call|>"},
+                    .parser_names = {"gpt_oss", "harmony"},
+                    .order = 8},
+          .syntax = std::make_shared<Harmony>(),
+          .layout = {.call = "<|start|>assistant to=functions.$name<|channel|>commentary json"
+                             "<|message|>$arguments<|call|>",
+                     .in_prompt = "<|start|>assistant",
+                     .at_end = "<|call|>"}};
+}
+
+}  // namespace tandem::dialect

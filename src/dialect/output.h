@@ -1,0 +1,57 @@
+// Collects what a parser finds, as events.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dialect/event.h"
+#include "dialect/input.h"
+
+namespace tandem::dialect {
+
+/// Neighbouring text of a channel and pieces of arguments are joined until take(). Not thread-safe.
+class Output {
+ public:
+  explicit Output(Input& in) : in_(in) {}
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  /// Text made of the answer's bytes up to `end`.
+  void text(Channel channel, std::string_view text, size_t end);
+
+  /// What was read up to here and is not delivered is markup.
+  void markup();
+  void misfit();
+
+  /// From here on reading does not go back to before the call. No other call may be open.
+  void start_call(std::string name, std::string id);
+
+  /// To append to while a call is open; after each append, what was read belongs to the call.
+  std::string& arguments() { return arguments_; }
+  void end_call(bool complete);
+
+  bool is_call_open() const { return is_open_; }
+  uint32_t calls() const { return calls_; }
+
+  std::vector<Event> take();
+
+ private:
+  using Body = decltype(Event::body);
+
+  void push(Body body, size_t end);
+  void flush_text();
+  void flush_arguments();
+
+  Input& in_;
+  std::vector<Event> events_;
+  std::string text_;
+  Channel channel_ = Channel::kText;
+  size_t text_end_ = 0;
+  std::string arguments_;
+  size_t covered_ = 0;  // end of the last event
+  uint32_t calls_ = 0;
+  bool is_open_ = false;
+};
+
+}  // namespace tandem::dialect

@@ -1,0 +1,96 @@
+// The one incremental parser of answers: text of the model in, text, thinking and calls out.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dialect/code_quote.h"
+#include "dialect/dialect.h"
+
+namespace tandem::dialect {
+
+struct ThinkingMarkers {
+  std::string start;
+  std::string end;
+};
+
+/// What the answers of one request share. Immutable.
+struct Rules {
+  const Dialect* dialect = nullptr;  // null: no calls
+  std::optional<ThinkingMarkers> thinking = {};
+  Tools tools = {};
+  bool has_calls = true;  // false: markers of calls are text
+
+  /// All strings that mean something, of which special tokens must be kept as text.
+  std::vector<std::string> markers() const;
+};
+
+/// One answer. What comes out, joined, depends on the bytes alone, never on how they were cut. Not
+/// thread-safe.
+///
+/// A call is put out once its name is certain and its arguments begin. What turns out to be none is
+/// text, marker and all. White space between thinking, calls and the answer's start is no text.
+/// What the answer's end cuts off: a thought is thinking, the arguments of a call are closed, and
+/// of a call without a certain name the words are text.
+class Parser {
+ public:
+  Parser(std::shared_ptr<const Rules> rules, Channel first);
+  Parser(const Parser&) = delete;
+  Parser& operator=(const Parser&) = delete;
+
+  /// UTF-8 in, events that are certain out.
+  std::vector<Event> feed(std::string_view text);
+
+  /// The answer is over.
+  std::vector<Event> finish();
+
+  /// Where text goes now.
+  Channel channel() const { return channel_; }
+
+ private:
+  struct Marker {
+    enum class Kind : uint8_t { kThinkingStart, kThinkingEnd, kCalls, kMarkup };
+    Kind kind;
+    std::string text;
+  };
+
+  /// Markers that count in one state.
+  struct MarkerSet {
+    std::vector<Marker> markers = {};
+    std::vector<std::string> texts = {};
+    std::vector<bool> first_bytes = {};
+
+    void add(Marker::Kind kind, const std::string& text);
+    bool may_begin(int byte) const { return first_bytes[static_cast<size_t>(byte)]; }
+  };
+
+  void make_sets();
+  const MarkerSet& markers() const;
+  Task<bool> run();
+  Task<bool> take_marker();
+  Task<bool> take_calls(const Input::Mark& marker, std::string_view start);
+  Task<bool> take_bare_call();
+  void put_rest(const Input::Mark& marker, size_t marker_size);
+  void begin_segment();
+  void put(char byte);
+  Scope scope(std::string_view start) { return {in_, out_, rules_->tools, start}; }
+  const Syntax* syntax() const;
+
+  std::shared_ptr<const Rules> rules_;
+  MarkerSet sets_[2];       // by channel
+  MarkerSet open_sets_[2];  // while a block of calls may still be closed
+  Input in_;
+  Output out_{in_};
+  Channel channel_;
+  bool is_block_open_ = false;
+  bool at_start_ = true;    // of a segment: only white space so far
+  std::string space_ = {};  // that white space
+  CodeQuote quote_;
+  Task<bool> task_;
+};
+
+}  // namespace tandem::dialect

@@ -1,0 +1,147 @@
+// What holds for every dialect, whatever a model writes and however it is cut.
+#include <doctest/doctest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "dialect/joined_test.h"
+#include "dialect/random_call_test.h"
+
+using namespace tandem::dialect;
+
+namespace {
+
+constexpr int kCuts = 1000;
+
+/// A dialect whose whole answer is one call does not take text around it.
+bool takes_text(const Dialect& dialect) {
+  return dialect.name != "llama3" && !dialect.syntax->owns_answer();
+}
+
+struct Answer {
+  std::string text;
+  std::string expected_text;
+  std::string expected_thinking;
+  std::vector<Call> calls;
+};
+
+Answer random_answer(const Dialect& dialect, std::mt19937& random) {
+  Answer answer;
+  const bool thinks = takes_text(dialect) && random() % 3 == 0;
+  if (thinks) {
+    answer.text = "<think>hm, 1 < 2\n</think>";
+    answer.expected_thinking = "hm, 1 < 2\n";
+  }
+  if (takes_text(dialect) && random() % 2 == 0) {
+    answer.text += "\n\nLet me see `<x>`:\n";
+    answer.expected_text = "\n\nLet me see `<x>`:\n";
+  }
+  const size_t calls = random() % 4;
+  for (size_t i = 0; i < calls; ++i) answer.calls.push_back(random_call(random));
+  if (calls > 0) answer.text += render(dialect.layout, answer.calls);
+  if (takes_text(dialect) && calls > 0 && random() % 3 == 0) {
+    answer.text += "\nDone, or not?";
+    answer.expected_text += "\nDone, or not?";
+  }
+  return answer;
+}
+
+void check_calls(const Joined& seen, const Answer& answer) {
+  REQUIRE(seen.calls.size() == answer.calls.size());
+  for (size_t i = 0; i < seen.calls.size(); ++i) {
+    CHECK(seen.calls[i].name == answer.calls[i].name);
+    CHECK(seen.calls[i].complete);
+    const Json arguments = Json::parse(seen.calls[i].arguments);
+    for (const auto& [key, value] : answer.calls[i].arguments.items()) {
+      CAPTURE(key);
+      CHECK(arguments.value(key, Json("missing")) == value);
+    }
+    CHECK(arguments.size() == answer.calls[i].arguments.size());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("dialects: a rendered call is read back, and cuts change nothing") {
+  for (const Dialect& dialect : all()) {
+    std::mt19937 random(7);
+    const auto rules = rules_of(dialect.name, Tools(sample_tools()));
+    for (int round = 0; round < kCuts; ++round) {
+      const Answer answer = random_answer(dialect, random);
+      CAPTURE(dialect.name);
+      CAPTURE(answer.text);
+      const Joined whole = parse(rules, answer.text);
+      check_calls(whole, answer);
+      CHECK(whole.text == answer.expected_text);
+      CHECK(whole.thinking == answer.expected_thinking);
+      CHECK(whole.misfits == 0);
+      const Joined cut = parse_cut(rules, answer.text, random);
+      CHECK(cut == whole);
+      if (!(cut == whole) || whole.calls.size() != answer.calls.size()) return;
+    }
+  }
+}
+
+TEST_CASE("dialects: an answer that ends anywhere leaves valid calls, and no text is lost") {
+  for (const Dialect& dialect : all()) {
+    std::mt19937 random(11);
+    const auto rules = rules_of(dialect.name, Tools(sample_tools()));
+    for (int round = 0; round < 200; ++round) {
+      const Answer answer = random_answer(dialect, random);
+      std::string part = answer.text.substr(0, random() % (answer.text.size() + 1));
+      while (!part.empty() && (part.back() & 0xC0) == 0x80) part.pop_back();
+      if (!part.empty() && (part.back() & 0x80) != 0) part.pop_back();
+      CAPTURE(dialect.name);
+      CAPTURE(part);
+      const Joined seen = parse(rules, part);
+      CHECK(parse_cut(rules, part, random) == seen);
+      CHECK(seen.calls.size() <= answer.calls.size());
+      for (size_t i = 0; i < seen.calls.size(); ++i) {
+        CHECK(seen.calls[i].ended);
+        if (i + 1 < seen.calls.size()) CHECK(seen.calls[i].complete);
+      }
+      for (const std::string& marker : dialect.syntax->starts()) {
+        CHECK(seen.text.find(marker) == std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("dialects: any mixture of their words gives the same however it is cut") {
+  for (const Dialect& dialect : all()) {
+    std::mt19937 random(13);
+    const auto rules = rules_of(dialect.name, Tools(sample_tools()));
+    std::vector<std::string> words = dialect.syntax->literals();
+    for (const char* word :
+         {"<think>",  "</think>", "{",          "}",    "\"name\": ", "\"put\"", "\"arguments\": ",
+          ", ",       " ",        "\n",         "put",  "text",       "```\n",   "`",
+          "=",        ">",        "[",          "]",    "(",          "call:",   ":",
+          "\"path\"", "1",        "functions.", " to=", "é"}) {
+      words.emplace_back(word);
+    }
+    for (int round = 0; round < kCuts; ++round) {
+      std::string text;
+      for (size_t i = random() % 14; i > 0; --i) text += words[random() % words.size()];
+      CAPTURE(dialect.name);
+      CAPTURE(text);
+      const Joined whole = parse(rules, text);
+      const Joined cut = parse_cut(rules, text, random);
+      CHECK(cut == whole);
+      if (!(cut == whole)) return;
+    }
+  }
+}
+
+TEST_CASE("dialects: what no call is in is text to the last byte") {
+  const std::string text =
+      "# Tags\n\nUse <b>x</b>, a < b, [1] and {\"a\": 1}; functions.f(x=1), call:me.\n\n"
+      "```xml\n<root/>\n```\n</p> end\n";
+  for (const Dialect& dialect : all()) {
+    CAPTURE(dialect.name);
+    const Joined seen = parse(rules_of(dialect.name, Tools(sample_tools())), text);
+    CHECK(seen.text == text);
+    CHECK(seen.calls.empty());
+    CHECK(seen.misfits == 0);
+  }
+}
