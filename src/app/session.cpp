@@ -112,6 +112,8 @@ Result<std::unique_ptr<Session>> Session::start(const SessionOptions& options) {
   if (!generator) return generator.error();
   auto text = text::load_model_text(**checkpoint);
   if (!text) return text.error();
+  if (!options.reasoning_dialect.empty())
+    text->thinking = text::thinking_markers_named(options.reasoning_dialect);
 
   chat::ModelInfo info = model_info(**checkpoint, options.context);
   if (const std::string notice = context_notice(info, options.context); !notice.empty())
@@ -120,7 +122,7 @@ Result<std::unique_ptr<Session>> Session::start(const SessionOptions& options) {
   info.created = modified_at(model->path);
   info.has_chat_template = text->chat_template != nullptr;
   return std::unique_ptr<Session>(
-      new Session(std::move(*text), std::move(*generator), std::move(info), split));
+      new Session(std::move(*text), std::move(*generator), std::move(info), split, options));
 }
 
 Result<std::unique_ptr<Session>> Session::start_ready(const SessionOptions& options) {
@@ -136,11 +138,16 @@ Result<std::unique_ptr<Session>> Session::start_ready(const SessionOptions& opti
 Session::Session(text::ModelText text,
                  std::unique_ptr<control::InstanceGenerator> generator,
                  chat::ModelInfo info,
-                 topology::SplitChoice split)
+                 topology::SplitChoice split,
+                 const SessionOptions& options)
     : text_(std::move(text)),
       split_(std::move(split)),
       generator_(std::move(generator)),
-      service_(std::make_unique<chat::LocalService>(*generator_, text_, std::move(info))) {}
+      service_(std::make_unique<chat::LocalService>(
+          *generator_,
+          text_,
+          std::move(info),
+          chat::LocalServiceOptions{.tool_dialect = options.tool_dialect})) {}
 
 // stop() gives every request its last event; only then may the service go.
 Session::~Session() { generator_->stop(); }

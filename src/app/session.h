@@ -37,7 +37,8 @@ class Session {
   Session(text::ModelText text,
           std::unique_ptr<control::InstanceGenerator> generator,
           chat::ModelInfo info,
-          topology::SplitChoice split);
+          topology::SplitChoice split,
+          const SessionOptions& options);
 
   const text::ModelText text_;
   const topology::SplitChoice split_;

@@ -1,6 +1,24 @@
 #include "app/session_options.h"
 
+#include "dialect/dialect.h"
+#include "text/tokenizer.h"
+
 namespace tandem::app {
+namespace {
+
+std::vector<std::string> tool_dialects() {
+  std::vector<std::string> names;
+  for (const dialect::Dialect& dialect : dialect::all()) names.push_back(dialect.name);
+  return names;
+}
+
+std::vector<std::string> reasoning_dialects() {
+  std::vector<std::string> names = text::thinking_names();
+  names.emplace_back("none");
+  return names;
+}
+
+}  // namespace
 
 void declare(CLI::App& app, SessionOptions& options) {
   declare(app, options.model);
@@ -25,6 +43,12 @@ void declare(CLI::App& app, SessionOptions& options) {
                "With --comm jaccl: connect neighbours only, instead of a mesh");
   app.add_option("--mpi-library", options.mpi_library, "With --comm mpi: path of libmpi")
       ->check(CLI::ExistingFile);
+  app.add_option("--tool-dialect", options.tool_dialect,
+                 "How the model writes tool calls (docs/tools.md) [as its template shows]")
+      ->check(CLI::IsMember(tool_dialects()));
+  app.add_option("--reasoning-dialect", options.reasoning_dialect,
+                 "How the model marks thinking (docs/tools.md), or none [as its tokens show]")
+      ->check(CLI::IsMember(reasoning_dialects()));
   app.add_option("--rank-log", options.rank_log, "File for the ranks' log lines [stderr]");
 }
 

@@ -18,6 +18,8 @@ struct SessionOptions {
   std::string jaccl_devices;        // --comm jaccl: file of RDMA devices
   bool jaccl_ring = false;          // --comm jaccl: neighbours only
   std::string mpi_library;          // --comm mpi: path of libmpi
+  std::string tool_dialect;         // see dialect/dialect.h; empty: as the model shows
+  std::string reasoning_dialect;    // see text/tokenizer.h, or "none"; empty: as the model shows
   std::string rank_log;             // file for the ranks' log lines; empty: stderr
 };
 

@@ -5,10 +5,24 @@
 
 namespace tandem::chat {
 
+namespace {
+
+Channel channel_of(dialect::Channel channel) {
+  return channel == dialect::Channel::kText ? Channel::kText : Channel::kThinking;
+}
+
+dialect::Channel channel_of(Channel channel) {
+  return channel == Channel::kText ? dialect::Channel::kText : dialect::Channel::kThinking;
+}
+
+}  // namespace
+
 Answer::Answer(std::shared_ptr<const AnswerRules> rules)
     : rules_(std::move(rules)),
       detokenizer_(*rules_->tokenizer),
-      machine_(rules_->text, static_cast<uint8_t>(rules_->first_channel)) {
+      stops_(rules_->stops),
+      parser_(rules_->parsing, channel_of(rules_->first_channel)),
+      last_channel_(rules_->first_channel) {
   usage_.prompt_tokens = rules_->prompt_tokens;
 }
 
@@ -27,12 +41,12 @@ std::vector<EventBody> Answer::take(const gen::Event& event) {
   } else if (const auto* finished = std::get_if<gen::Finished>(&event.body)) {
     flush(out);
     const bool length = finished->reason == gen::FinishReason::kLength;
-    if (!done_) end(length ? FinishReason::kLength : FinishReason::kStop, "", out);
+    if (!done_) end(length ? FinishReason::kLength : own_end(), "", out);
   } else if (const auto* failed = std::get_if<gen::Failed>(&event.body)) {
     flush(out);
     if (!done_) fail(failed->error, out);
   } else {
-    pop(drawn_.size(), machine_.state());
+    pop(drawn_.size(), last_channel_);
     fail({.code = ErrorCode::kCancelled, .message = "the request was cancelled"}, out);
   }
   return out;
@@ -59,65 +73,100 @@ void Answer::append_text(const gen::Token& token, std::vector<EventBody>& out) {
     const bool is_last = i + 1 == drawn_.size();
     if (!drawn_[i].end && (complete || (!is_last && !text.empty()))) drawn_[i].end = decoded_;
   }
-  deliver(machine_.feed(text), out);
+  parse(stops_.feed(text), out);
 }
 
-void Answer::deliver(const std::vector<Piece>& pieces, std::vector<EventBody>& out) {
-  for (size_t i = 0; i < pieces.size() && !done_; ++i) {
-    const Piece& piece = pieces[i];
-    if (piece.kind == Piece::Kind::kText) {
-      const bool is_cut = i + 1 < pieces.size() && pieces[i + 1].kind != Piece::Kind::kText;
-      deliver_text(piece, is_cut, out);
-    } else if (piece.kind == Piece::Kind::kMarker) {
-      const auto inside = std::ranges::find_if(
-          drawn_, [&](const Drawn& token) { return !token.end || *token.end > piece.end; });
-      drawn_.erase(drawn_.begin(), inside);
+void Answer::parse(const StopFinder::Found& found, std::vector<EventBody>& out) {
+  deliver(parser_.feed(found.text), out);
+  if (!found.stop) return;
+  deliver(parser_.finish(), out);
+  pop(drawn_.size(), last_channel_);
+  end(own_end(), *found.stop, out);
+}
+
+void Answer::deliver(const std::vector<dialect::Event>& events, std::vector<EventBody>& out) {
+  for (const dialect::Event& event : events) {
+    if (std::holds_alternative<dialect::Text>(event.body)) {
+      deliver_text(event, out);
     } else {
-      pop(drawn_.size(), piece.state);
-      end(FinishReason::kStop, piece.text, out);
+      drop_tokens(event, out);
+      deliver_call(event, out);
     }
   }
 }
 
-/// `is_cut`: a marker or stop string follows, so that a token may reach beyond the piece.
-void Answer::deliver_text(const Piece& piece, bool is_cut, std::vector<EventBody>& out) {
-  const auto rest = std::ranges::find_if(drawn_, [&](const Drawn& token) {
-    return is_cut ? token.begin >= piece.end : !token.end || *token.end > piece.end;
-  });
+void Answer::deliver_text(const dialect::Event& event, std::vector<EventBody>& out) {
+  const auto& piece = std::get<dialect::Text>(event.body);
+  last_channel_ = channel_of(piece.channel);
+  const auto rest = std::ranges::find_if(
+      drawn_, [&](const Drawn& token) { return !token.end || *token.end > event.end; });
   const auto count = static_cast<size_t>(rest - drawn_.begin());
-  out.emplace_back(Delta{.channel = static_cast<Channel>(piece.state),
-                         .text = piece.text,
-                         .logprobs = pop(count, piece.state)});
+  out.emplace_back(
+      Delta{.channel = last_channel_, .text = piece.text, .logprobs = pop(count, last_channel_)});
+}
+
+/// Tokens of markup and of calls have no logprobs; one that began as text belongs to the text.
+void Answer::drop_tokens(const dialect::Event& event, std::vector<EventBody>& out) {
+  if (event.begin == event.end) return;
+  const auto own =
+      std::ranges::find_if(drawn_, [&](const Drawn& token) { return token.begin >= event.begin; });
+  auto entries = pop(static_cast<size_t>(own - drawn_.begin()), last_channel_);
+  if (!entries.empty()) {
+    out.emplace_back(Delta{.channel = last_channel_, .text = {}, .logprobs = std::move(entries)});
+  }
+  const auto rest = std::ranges::find_if(
+      drawn_, [&](const Drawn& token) { return !token.end || *token.end > event.end; });
+  drawn_.erase(drawn_.begin(), rest);
+}
+
+void Answer::deliver_call(const dialect::Event& event, std::vector<EventBody>& out) {
+  if (const auto* started = std::get_if<dialect::CallStarted>(&event.body)) {
+    out.emplace_back(CallStarted{.call = started->call,
+                                 .id = started->id.empty() ? rules_->draw_call_id() : started->id,
+                                 .name = started->name});
+  } else if (const auto* part = std::get_if<dialect::CallArguments>(&event.body)) {
+    out.emplace_back(CallArguments{.call = part->call, .json = part->json});
+  } else if (const auto* ended = std::get_if<dialect::CallEnded>(&event.body)) {
+    if (ended->complete) ++whole_calls_;
+    out.emplace_back(CallEnded{.call = ended->call});
+  } else if (std::holds_alternative<dialect::Misfit>(event.body)) {
+    ++misfits_;
+  }
 }
 
 /// Takes the first tokens off the queue and counts those of thinking.
-std::vector<LogprobEntry> Answer::pop(size_t count, uint8_t state) {
+std::vector<LogprobEntry> Answer::pop(size_t count, Channel channel) {
   std::vector<LogprobEntry> entries;
   for (size_t i = 0; i < count; ++i) {
     if (drawn_.front().logprob) entries.push_back(std::move(*drawn_.front().logprob));
     drawn_.pop_front();
   }
-  if (state == static_cast<uint8_t>(Channel::kThinking)) {
-    usage_.reasoning_tokens += static_cast<uint32_t>(count);
-  }
+  if (channel == Channel::kThinking) usage_.reasoning_tokens += static_cast<uint32_t>(count);
   return entries;
 }
 
 /// The answer goes no further: what was held back is text, except bytes of half a character.
 void Answer::flush(std::vector<EventBody>& out) {
   detokenizer_.finish();
-  deliver(machine_.flush(), out);
+  parse(stops_.flush(), out);
   if (done_) return;
-  auto entries = pop(drawn_.size(), machine_.state());
+  deliver(parser_.finish(), out);
+  auto entries = pop(drawn_.size(), last_channel_);
   if (entries.empty()) return;
-  out.emplace_back(Delta{.channel = static_cast<Channel>(machine_.state()),
-                         .text = {},
-                         .logprobs = std::move(entries)});
+  out.emplace_back(Delta{.channel = last_channel_, .text = {}, .logprobs = std::move(entries)});
+}
+
+/// Of an answer that ended by itself or at a stop string.
+FinishReason Answer::own_end() const {
+  return whole_calls_ > 0 ? FinishReason::kToolCalls : FinishReason::kStop;
 }
 
 void Answer::end(FinishReason reason, std::string stop_text, std::vector<EventBody>& out) {
   done_ = true;
-  out.emplace_back(End{.reason = reason, .stop_text = std::move(stop_text), .usage = usage_});
+  out.emplace_back(End{.reason = reason,
+                       .stop_text = std::move(stop_text),
+                       .usage = usage_,
+                       .broken_calls = misfits_});
 }
 
 void Answer::fail(Error error, std::vector<EventBody>& out) {

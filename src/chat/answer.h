@@ -3,13 +3,15 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "chat/event.h"
-#include "chat/text_machine.h"
+#include "chat/stop_finder.h"
+#include "dialect/parser.h"
 #include "gen/event.h"
 #include "text/checkpoint_text.h"
 #include "text/detokenizer.h"
@@ -23,15 +25,17 @@ struct AnswerRules {
   std::shared_ptr<const text::Tokenizer> tokenizer = {};
   std::vector<text::TokenId> stop_ids = {};  // their text is never delivered
   bool ignore_eos = false;                   // … unless they do not end the answer
-  std::vector<std::string> markers = {};     // strings of which special tokens are kept as text
-  std::shared_ptr<const TextRules> text = {};
+  std::shared_ptr<const StopRules> stops = {};
+  std::shared_ptr<const dialect::Rules> parsing = {};
+  std::vector<std::string> markers = {};  // of the dialect: their special tokens are kept as text
+  std::function<std::string()> draw_call_id = {};  // for calls without an id of the model's own
   Channel first_channel = Channel::kText;
   bool logprobs = false;
   uint32_t prompt_tokens = 0;
 };
 
-/// Text states are Channels. Thinking is told from text by the markers, which are not delivered;
-/// nor are special tokens, stop ids, and whatever follows a stop string. Not thread-safe.
+/// Thinking, text and calls are told apart by the dialect, whose markers are not delivered; nor are
+/// special tokens, stop ids, and whatever follows a stop string. Not thread-safe.
 class Answer {
  public:
   explicit Answer(std::shared_ptr<const AnswerRules> rules);
@@ -51,21 +55,29 @@ class Answer {
 
   void draw(const gen::Token& token, std::vector<EventBody>& out);
   void append_text(const gen::Token& token, std::vector<EventBody>& out);
-  void deliver(const std::vector<Piece>& pieces, std::vector<EventBody>& out);
-  void deliver_text(const Piece& piece, bool is_cut, std::vector<EventBody>& out);
+  void parse(const StopFinder::Found& found, std::vector<EventBody>& out);
+  void deliver(const std::vector<dialect::Event>& events, std::vector<EventBody>& out);
+  void deliver_text(const dialect::Event& event, std::vector<EventBody>& out);
+  void drop_tokens(const dialect::Event& event, std::vector<EventBody>& out);
+  void deliver_call(const dialect::Event& event, std::vector<EventBody>& out);
   void flush(std::vector<EventBody>& out);
   void end(FinishReason reason, std::string stop_text, std::vector<EventBody>& out);
   void fail(Error error, std::vector<EventBody>& out);
+  FinishReason own_end() const;
   bool is_stop_id(text::TokenId id) const;
   bool is_hidden(text::TokenId id) const;
   LogprobEntry logprob_of(const gen::Token& token) const;
-  std::vector<LogprobEntry> pop(size_t count, uint8_t state);
+  std::vector<LogprobEntry> pop(size_t count, Channel channel);
 
   std::shared_ptr<const AnswerRules> rules_;
   text::Detokenizer detokenizer_;
-  TextMachine machine_;
+  StopFinder stops_;
+  dialect::Parser parser_;
   std::deque<Drawn> drawn_;
-  size_t decoded_ = 0;  // bytes given to the machine
+  size_t decoded_ = 0;                     // bytes of the answer's text so far
+  Channel last_channel_ = Channel::kText;  // of delivered text
+  uint32_t whole_calls_ = 0;
+  uint32_t misfits_ = 0;
   std::optional<uint32_t> cached_tokens_;
   Usage usage_;
   bool done_ = false;

@@ -189,12 +189,13 @@ TEST_CASE("answer: logprobs cover delivered text and nothing past a stop or of a
 
 TEST_CASE("answer: a resumed generation repeats Started without changing what was cached") {
   Harness harness;
-  const auto rules = std::make_shared<AnswerRules>(
-      AnswerRules{.tokenizer = harness.model.tokenizer,
-                  .stop_ids = harness.model.eos,
-                  .text = std::make_shared<const TextRules>(
-                      std::vector<std::vector<TextRules::Marker>>(2), std::vector<std::string>{}),
-                  .prompt_tokens = 5});
+  const auto rules = std::make_shared<AnswerRules>(AnswerRules{
+      .tokenizer = harness.model.tokenizer,
+      .stop_ids = harness.model.eos,
+      .stops =
+          std::make_shared<const StopRules>(std::vector<std::string>(), std::vector<std::string>()),
+      .parsing = std::make_shared<const dialect::Rules>(),
+      .prompt_tokens = 5});
   Answer answer(rules);
   CHECK(answer.take({1, gen::Started{2}}).empty());
   CHECK(answer.take({1, gen::Prefilled{5, 5}}).size() == 1);

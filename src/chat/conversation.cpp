@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "chat/message_forms.h"
+#include "chat/model_dialect.h"
 
 namespace tandem::chat {
 namespace {
@@ -56,6 +57,11 @@ Result<std::string> render(const Conversation& conversation, const RenderSetting
       plain_messages(conversation.messages, settings.chat_template.mentions("developer"));
   if (!messages) return messages.error();
   text::ChatContext context = make_context(conversation, settings);
+  if (settings.describes_tools != nullptr) {
+    *messages =
+        with_described_tools(std::move(*messages), conversation.tools, *settings.describes_tools);
+    context.tools = nullptr;
+  }
   const bool continues = conversation.continues_last_message && !messages->empty();
   std::optional<Error> refusal;
   for (const Json& form : forms_of(*messages)) {

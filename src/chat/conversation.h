@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "chat/request.h"
+#include "dialect/dialect.h"
 #include "text/template.h"
 #include "text/tokenizer.h"
 
@@ -17,6 +18,8 @@ struct RenderSettings {
   const text::ChatTemplate& chat_template;
   const Json& default_arguments;  // the request's own win
   bool has_thinking = false;      // enable_thinking, unless an argument says otherwise
+  const dialect::Dialect* describes_tools = nullptr;  // set: the template knows no tools, and they
+                                                      // are described in this dialect
   text::LocalTime now;
 };
 

@@ -72,6 +72,7 @@ struct End {
   FinishReason reason = FinishReason::kStop;
   std::string stop_text;  // the stop string that matched, empty when none
   Usage usage;
+  uint32_t broken_calls = 0;  // that could not be made valid: delivered as text, or closed early
 };
 
 /// Last event of a choice that could not be completed. kCancelled when its owner cancelled it.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <mutex>
 #include <random>
 #include <unordered_map>
@@ -29,28 +30,16 @@ LocalServiceOptions with_defaults(LocalServiceOptions options) {
   return options;
 }
 
-std::shared_ptr<const AnswerRules> make_rules(const text::ModelText& model,
-                                              const Request& request,
-                                              bool separates_thinking,
-                                              bool in_thinking,
-                                              uint32_t prompt_tokens) {
-  std::vector<std::vector<TextRules::Marker>> markers(2);
-  auto rules = std::make_shared<AnswerRules>();
-  if (separates_thinking && model.thinking) {
-    const auto thinking = static_cast<uint8_t>(Channel::kThinking);
-    const auto text = static_cast<uint8_t>(Channel::kText);
-    markers[text].push_back({.text = model.thinking->start, .next = thinking});
-    markers[thinking].push_back({.text = model.thinking->end, .next = text});
-    rules->markers = {model.thinking->start, model.thinking->end};
+/// 20 letters and digits, from two draws: nobody guesses a call's id.
+std::string call_id(const std::function<uint64_t()>& draw) {
+  constexpr std::string_view kLetters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+  std::string id = "call_";
+  for (int half = 0; half < 2; ++half) {
+    uint64_t bits = draw();
+    for (int i = 0; i < 10; ++i, bits /= kLetters.size()) id += kLetters[bits % kLetters.size()];
   }
-  rules->tokenizer = model.tokenizer;
-  rules->stop_ids = model.eos;
-  rules->ignore_eos = request.ignore_eos;
-  rules->text = std::make_shared<const TextRules>(std::move(markers), request.stop);
-  rules->first_channel = in_thinking ? Channel::kThinking : Channel::kText;
-  rules->logprobs = request.logprobs.has_value();
-  rules->prompt_tokens = prompt_tokens;
-  return rules;
+  return id;
 }
 
 }  // namespace
@@ -65,8 +54,9 @@ class LocalService::Call {
       : ids_(std::move(ids)),
         sink_(std::move(sink)),
         on_end_(std::move(on_end)),
-        answers_(ids_.size(), Answer(rules)),
-        running_(ids_.size()) {}
+        running_(ids_.size()) {
+    for (size_t i = 0; i < ids_.size(); ++i) answers_.emplace_back(rules);
+  }
 
   const std::vector<gen::RequestId>& ids() const { return ids_; }
 
@@ -107,7 +97,7 @@ class LocalService::Call {
   const std::function<void(const Call*)> on_end_;
 
   std::mutex mutex_;  // guards what follows
-  std::vector<Answer> answers_;
+  std::deque<Answer> answers_;
   std::vector<Event> early_;
   size_t running_;
   bool open_ = false;
@@ -161,6 +151,7 @@ LocalService::LocalService(gen::Generator& generator,
       text_(std::move(model_text)),
       info_(std::move(info)),
       options_(with_defaults(std::move(options))),
+      dialect_(dialect_of(text_, options_.tool_dialect)),
       calls_(std::make_shared<Calls>()) {}
 
 Result<uint32_t> LocalService::submit(Request request, Sink sink) {
@@ -173,8 +164,7 @@ Result<uint32_t> LocalService::submit(Request request, Sink sink) {
   std::vector<gen::RequestId> ids(request.choices);
   for (auto& id : ids) id = next_id_.fetch_add(1);
   auto call = std::make_shared<Call>(
-      make_rules(text_, request, prompt->is_conversation, prompt->in_thinking, prompt_tokens),
-      std::move(ids), std::move(sink),
+      make_rules(request, *prompt), std::move(ids), std::move(sink),
       [calls = calls_, id = request.id](const Call* ended) { calls->remove(id, ended); });
   if (!calls_->add(request.id, call)) {
     return Error{.code = ErrorCode::kConflict,
@@ -202,6 +192,22 @@ Result<uint32_t> LocalService::submit(Request request, Sink sink) {
   return prompt_tokens;
 }
 
+std::shared_ptr<const AnswerRules> LocalService::make_rules(const Request& request,
+                                                            const Prompt& prompt) const {
+  auto rules = std::make_shared<AnswerRules>();
+  rules->tokenizer = text_.tokenizer;
+  rules->stop_ids = text_.eos;
+  rules->ignore_eos = request.ignore_eos;
+  rules->parsing = parser_rules(std::get_if<Conversation>(&request.input), dialect_, text_);
+  rules->markers = rules->parsing->markers();
+  rules->stops = std::make_shared<const StopRules>(request.stop, rules->markers);
+  rules->draw_call_id = [draw = options_.draw_seed] { return call_id(draw); };
+  rules->first_channel = prompt.in_thinking ? Channel::kThinking : Channel::kText;
+  rules->logprobs = request.logprobs.has_value();
+  rules->prompt_tokens = static_cast<uint32_t>(prompt.ids.size());
+  return rules;
+}
+
 Result<uint32_t> LocalService::count_prompt(const Request& request) const {
   auto prompt = make_prompt(request);
   if (!prompt) return prompt.error();
@@ -215,7 +221,9 @@ std::vector<Warning> LocalService::warnings(const Request& request) const {
   const auto ignores = [&](std::string_view word) { return !text_.chat_template->mentions(word); };
   if (conversation->tools.is_array() && !conversation->tools.empty() && ignores("tools")) {
     out.push_back({.code = "tools_not_in_template",
-                   .message = "the model's chat template has no place for tools"});
+                   .message = fmt::format("the model's chat template has no place for tools: they "
+                                          "were described in the system message (dialect {})",
+                                          dialect_.name)});
   }
   for (const auto& [name, value] : conversation->template_arguments.items()) {
     // Wires set these two by their own switches, whatever the model.
@@ -262,10 +270,12 @@ Result<LocalService::Prompt> LocalService::render_prompt(const Conversation& con
                  .message = "the model has no chat template; ask for a completion of a prompt",
                  .field = "messages"};
   }
-  auto rendered = render(conversation, {.chat_template = *text_.chat_template,
-                                        .default_arguments = options_.template_arguments,
-                                        .has_thinking = text_.thinking.has_value(),
-                                        .now = options_.local_time()});
+  auto rendered = render(conversation,
+                         {.chat_template = *text_.chat_template,
+                          .default_arguments = options_.template_arguments,
+                          .has_thinking = text_.thinking.has_value(),
+                          .describes_tools = hides_tools(conversation, text_) ? &dialect_ : nullptr,
+                          .now = options_.local_time()});
   if (!rendered) return rendered.error();
   auto ids = text_.tokenizer->encode(*rendered, false);
   if (!ids) return ids.error();

@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "chat/answer.h"
+#include "chat/model_dialect.h"
 #include "chat/service.h"
 #include "gen/generator.h"
 #include "text/checkpoint_text.h"
@@ -18,6 +20,7 @@ struct LocalServiceOptions {
   Json template_arguments = Json::object();  // defaults for chat_template_kwargs
   std::function<text::LocalTime()> local_time = text::machine_time;
   std::function<uint64_t()> draw_seed = {};  // unset: from the system's random device
+  std::string tool_dialect = {};  // name of a dialect; empty: the one that the model shows
 };
 
 /// Serves conversations and raw prompts. A raw prompt's answer is all text: thinking is told apart
@@ -49,6 +52,7 @@ class LocalService final : public Service {
     bool in_thinking = false;
   };
 
+  std::shared_ptr<const AnswerRules> make_rules(const Request& request, const Prompt& prompt) const;
   Result<Prompt> make_prompt(const Request& request) const;
   Result<Prompt> render_prompt(const Conversation& conversation) const;
   Result<Prompt> raw_prompt(const RawPrompt& raw) const;
@@ -62,6 +66,7 @@ class LocalService final : public Service {
   const text::ModelText text_;
   const ModelInfo info_;
   const LocalServiceOptions options_;
+  const dialect::Dialect& dialect_;
   const std::shared_ptr<Calls> calls_;
   std::atomic<gen::RequestId> next_id_{1};  // of the generator's requests
 };

@@ -75,6 +75,7 @@ void Metrics::ended(const RequestRecord& record) {
   cached_tokens_ += record.cached_tokens;
   completion_tokens_ += record.emitted_tokens;
   reasoning_tokens_ += record.reasoning_tokens;
+  broken_calls_ += record.broken_calls;
   if (record.started) queue_.add(seconds(*record.started - record.submitted));
   if (record.started && record.first_token) {
     prefill_.add(seconds(*record.first_token - *record.started));
@@ -144,6 +145,8 @@ std::string Metrics::render(size_t running) const {
         {"tandem_cached_tokens_total", cached_tokens_, "Prompt tokens that were reused."},
         {"tandem_completion_tokens_total", completion_tokens_, "Tokens drawn."},
         {"tandem_reasoning_tokens_total", reasoning_tokens_, "Tokens drawn inside thinking."},
+        {"tandem_broken_calls_total", broken_calls_,
+         "Tool calls that could not be made valid: text, or closed early."},
     };
     for (const auto& total : totals) {
       out.family(total.name, "counter", total.help);

@@ -60,6 +60,7 @@ class Metrics {
   uint64_t cached_tokens_ = 0;
   uint64_t completion_tokens_ = 0;
   uint64_t reasoning_tokens_ = 0;
+  uint64_t broken_calls_ = 0;
   Histogram queue_;
   Histogram prefill_;
   Histogram first_token_;

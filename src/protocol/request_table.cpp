@@ -75,6 +75,7 @@ void note_progress(RequestRecord& record, const chat::Event& event, TimePoint no
 }
 
 void note_end(RequestRecord& record, const chat::End& end) {
+  record.broken_calls += end.broken_calls;
   if (record.outcome == Outcome::kRunning) record.finish_reason = name(end.reason);
 }
 

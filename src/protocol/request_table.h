@@ -35,6 +35,7 @@ struct RequestRecord {
   uint32_t cached_tokens = 0;
   uint32_t emitted_tokens = 0;  // of all choices; pieces of text while it runs
   uint32_t reasoning_tokens = 0;
+  uint32_t broken_calls = 0;  // see chat::End
 
   TimePoint submitted{};
   std::optional<TimePoint> started;  // prefill began

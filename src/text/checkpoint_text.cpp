@@ -128,6 +128,10 @@ Result<ModelText> load_model_text(const TokenizerFiles& files, const nlohmann::j
   const auto eos = eos_ids(config, *generation, special, *result.tokenizer);
   result.eos.assign(eos.begin(), eos.end());
   result.thinking = result.tokenizer->thinking_markers();
+  if (tokenizer_config->contains("tool_parser_type") &&
+      (*tokenizer_config)["tool_parser_type"].is_string()) {
+    result.tool_parser = (*tokenizer_config)["tool_parser_type"].get<std::string>();
+  }
   auto sources = find_template(files, *tokenizer_config);
   if (!sources) return sources.error();
   if (!sources->empty()) {

@@ -29,6 +29,8 @@ struct ModelText {
   std::shared_ptr<const ChatTemplate> chat_template;  // null when the checkpoint has none
   std::vector<TokenId> eos;                           // any of them ends an answer; sorted
   std::optional<ThinkingMarkers> thinking;
+  std::string
+      tool_parser;  // "tool_parser_type" of tokenizer_config.json, where converters left one
 };
 
 /// From a folder's files and its config.json. kCorrupt names the file; kNotFound when there is no

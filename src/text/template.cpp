@@ -67,6 +67,12 @@ Result<std::string> ChatTemplate::render(const ChatContext& context, LocalTime n
   return variant->second.render(variables, now);
 }
 
+std::string ChatTemplate::source() const {
+  std::string all;
+  for (const auto& [name, source] : sources_) all += source + "\n";
+  return all;
+}
+
 bool ChatTemplate::mentions(std::string_view word) const {
   for (const auto& [name, source] : sources_) {
     if (source.find(word) != std::string::npos) return true;

@@ -64,6 +64,9 @@ class ChatTemplate {
   /// True when some variant's source contains the word.
   bool mentions(std::string_view word) const;
 
+  /// The sources of all variants, one after the other.
+  std::string source() const;
+
  private:
   ChatTemplate() = default;
 

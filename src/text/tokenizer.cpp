@@ -7,6 +7,7 @@ namespace {
 
 /// Tokens whose presence tells a convention, and the strings that convention writes.
 struct Convention {
+  std::string_view name;
   std::string_view start_token;
   std::string_view end_token;
   std::string_view start;
@@ -14,14 +15,16 @@ struct Convention {
 };
 
 constexpr Convention kConventions[] = {
-    {"<think>", "</think>", "<think>", "</think>"},
-    {"<longcat_think>", "</longcat_think>", "<longcat_think>", "</longcat_think>"},
-    {"<|think:start|>", "<|think:end|>", "<|think:start|>", "<|think:end|>"},
-    {"<|channel>", "<channel|>", "<|channel>thought", "<channel|>"},
-    {"[THINK]", "[/THINK]", "[THINK]", "[/THINK]"},
-    {"<seed:think>", "</seed:think>", "<seed:think>", "</seed:think>"},
-    {"<|START_THINKING|>", "<|END_THINKING|>", "<|START_THINKING|>", "<|END_THINKING|>"},
-    {"<|inner_prefix|>", "<|inner_suffix|>", "<|inner_prefix|>", "<|inner_suffix|>"},
+    {"think", "<think>", "</think>", "<think>", "</think>"},
+    {"longcat", "<longcat_think>", "</longcat_think>", "<longcat_think>", "</longcat_think>"},
+    {"think_colon", "<|think:start|>", "<|think:end|>", "<|think:start|>", "<|think:end|>"},
+    {"gemma", "<|channel>", "<channel|>", "<|channel>thought", "<channel|>"},
+    {"mistral", "[THINK]", "[/THINK]", "[THINK]", "[/THINK]"},
+    {"seed", "<seed:think>", "</seed:think>", "<seed:think>", "</seed:think>"},
+    {"cohere", "<|START_THINKING|>", "<|END_THINKING|>", "<|START_THINKING|>", "<|END_THINKING|>"},
+    {"apertus", "<|inner_prefix|>", "<|inner_suffix|>", "<|inner_prefix|>", "<|inner_suffix|>"},
+    {"minimax", "<mm:think>", "</mm:think>", "<mm:think>", "</mm:think>"},
+    {"kimi_k3", "<|open|>", "<|close|>", "<|open|>think<|sep|>", "<|close|>think<|sep|>"},
 };
 
 }  // namespace
@@ -61,6 +64,20 @@ std::optional<ThinkingMarkers> Tokenizer::thinking_markers() const {
     }
   }
   return std::nullopt;
+}
+
+std::optional<ThinkingMarkers> thinking_markers_named(std::string_view name) {
+  for (const Convention& known : kConventions) {
+    if (name != known.name) continue;
+    return ThinkingMarkers{.start = std::string(known.start), .end = std::string(known.end)};
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> thinking_names() {
+  std::vector<std::string> names;
+  for (const Convention& known : kConventions) names.emplace_back(known.name);
+  return names;
 }
 
 const bridge::TokenView& Tokenizer::at(TokenId id) const {

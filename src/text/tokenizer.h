@@ -23,6 +23,10 @@ struct ThinkingMarkers {
   bool operator==(const ThinkingMarkers&) const = default;
 };
 
+/// The markers of a way to write thinking, such as "think" or "gemma"; unset for other names.
+std::optional<ThinkingMarkers> thinking_markers_named(std::string_view name);
+std::vector<std::string> thinking_names();
+
 /// A vocabulary with its rules. Immutable; thread-safe.
 class Tokenizer {
  public:
