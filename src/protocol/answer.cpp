@@ -43,6 +43,8 @@ bool Answer::has_calls() const {
                              [](const Block& block) { return block.kind == Block::Kind::kCall; });
 }
 
+std::string AnswerEncoder::accepted(uint32_t) { return {}; }
+
 std::string AnswerEncoder::call_started(uint32_t, const chat::CallStarted&) { return {}; }
 std::string AnswerEncoder::call_arguments(uint32_t, const chat::CallArguments&) { return {}; }
 std::string AnswerEncoder::call_ended(uint32_t, const chat::CallEnded&) { return {}; }

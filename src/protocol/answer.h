@@ -53,8 +53,8 @@ class AnswerEncoder {
  public:
   virtual ~AnswerEncoder() = default;
 
-  /// Before everything else, once the request is accepted.
-  virtual void accepted(uint32_t /*prompt_tokens*/) {}
+  /// Before everything else, once the request is accepted. What it gives begins a stream.
+  virtual std::string accepted(uint32_t prompt_tokens);
 
   // Streamed: bytes of server-sent events; may be empty.
   virtual std::string delta(uint32_t choice, const chat::Delta& delta) = 0;

@@ -275,6 +275,24 @@ TEST_CASE("api: failures of the messages wire have its shape") {
   CHECK(fixture.client().post("/v1/messages", "{").value().body.starts_with(R"({"type":"error")"));
 }
 
+TEST_CASE("api: the responses wire, whole and streamed") {
+  Fixture fixture(two_calls);
+  const std::string body = R"({"input":"x","tools":[{"type":"function","name":"f"}])";
+  const Json whole = json(fixture.client().post("/v1/responses", body + "}").value());
+  REQUIRE(whole["output"].size() == 2);
+  CHECK(whole["output"][0]["call_id"] == "call_0");
+  const Stream stream = read_stream(fixture.client(), "/responses", body + R"(,"stream":true})");
+  REQUIRE(stream.data.size() > 2);
+  CHECK(Json::parse(stream.data.front())["type"] == "response.created");
+  const Json last = Json::parse(stream.data.back());
+  CHECK(last["type"] == "response.completed");
+  CHECK(last["response"]["output"].size() == 2);
+  const auto lost =
+      fixture.client().post("/v1/responses", R"({"input":"x","previous_response_id":"resp_none"})");
+  CHECK(lost.value().status == 404);
+  CHECK(json(lost.value())["error"]["param"] == "previous_response_id");
+}
+
 TEST_CASE("api: tokens are counted without a generation") {
   Fixture fixture;
   const auto counted = fixture.client().post(

@@ -8,6 +8,7 @@
 #include "protocol/errors.h"
 #include "protocol/openai/chat_request.h"
 #include "protocol/openai/completion_request.h"
+#include "protocol/openai/responses_request.h"
 
 using namespace tandem;            // NOLINT: one file
 using namespace tandem::protocol;  // NOLINT: one file
@@ -34,6 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const ParseContext context{.model = model, .options = options};
   check(openai::parse_chat(body, context), error_response);
   check(openai::parse_completion(body, context), error_response);
+  check(openai::parse_responses(body, context), error_response);
   check(anthropic::parse_messages(body, context), anthropic::error_response);
   return 0;
 }

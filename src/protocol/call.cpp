@@ -89,10 +89,11 @@ void Call::accepted(uint32_t prompt_tokens) {
   const ReplyPtr reply = reply_;
   {
     const std::lock_guard lock(mutex_);
-    encoder_->accepted(prompt_tokens);
+    std::string opening = encoder_->accepted(prompt_tokens);
     const auto period = api_.options().keep_alive;
     if (stream_) {
       reply_->start(200, with_id(net::sse_headers()));
+      if (!opening.empty()) reply_->write(std::move(opening));
       if (period.count() > 0) {
         reply_->keep_alive(period, [weak] {
           if (const auto call = weak.lock()) call->beat();

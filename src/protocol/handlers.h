@@ -25,6 +25,7 @@ namespace openai {
 
 void chat_completions(Api& api, const net::Request& request, const ReplyPtr& reply);
 void completions(Api& api, const net::Request& request, const ReplyPtr& reply);
+void responses(Api& api, const net::Request& request, const ReplyPtr& reply);
 
 }  // namespace openai
 

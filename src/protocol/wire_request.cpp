@@ -207,11 +207,13 @@ void read_stop(Fields& fields,
   }
 }
 
+void set_effort(const std::string& effort, Json& template_arguments) {
+  template_arguments["reasoning_effort"] = effort;
+  if (effort == "none") template_arguments["enable_thinking"] = false;
+}
+
 void read_template_arguments(Fields& fields, Json& out) {
-  if (const auto effort = fields.string("reasoning_effort", 32)) {
-    out["reasoning_effort"] = *effort;
-    if (*effort == "none") out["enable_thinking"] = false;
-  }
+  if (const auto effort = fields.string("reasoning_effort", 32)) set_effort(*effort, out);
   read_thinking(fields, out);
   if (const auto thinking = fields.boolean("enable_thinking")) out["enable_thinking"] = *thinking;
   if (const Json* arguments = fields.object("chat_template_kwargs")) {

@@ -20,6 +20,7 @@ struct WireRequest {
   bool stream = false;
   bool include_usage = false;
   std::string echo;                  // text put before the answer
+  Json notes;                        // of the wire, for its encoder
   std::vector<std::string> ignored;  // fields nobody knows
   std::vector<chat::Warning> warnings;
 };
@@ -48,6 +49,9 @@ void read_stop(Fields& fields,
                const char* name,
                const ParseContext& context,
                std::vector<std::string>& out);
+
+/// How much a model should think: "none" switches thinking off.
+void set_effort(const std::string& effort, Json& template_arguments);
 
 /// reasoning_effort, thinking, enable_thinking and chat_template_kwargs, of which the later win.
 /// {"thinking": {"type": "adaptive"}} leaves it to the model.

@@ -48,7 +48,11 @@ class MessagesEncoder final : public AnswerEncoder {
   MessagesEncoder(AnswerHead head, std::string signing_key)
       : head_(std::move(head)), signing_key_(std::move(signing_key)) {}
 
-  void accepted(uint32_t prompt_tokens) override { usage_.prompt_tokens = prompt_tokens; }
+  /// The message starts when it is known what was reused.
+  std::string accepted(uint32_t prompt_tokens) override {
+    usage_.prompt_tokens = prompt_tokens;
+    return {};
+  }
 
   std::string delta(uint32_t, const chat::Delta& delta) override {
     if (delta.text.empty()) return {};

@@ -66,30 +66,6 @@ Result<std::string> join_parts(const Json& parts,
   return joined;
 }
 
-Result<std::string> read_content(const Json& message,
-                                 const std::string& place,
-                                 std::vector<chat::Warning>& warnings) {
-  const auto content = message.find("content");
-  if (content == message.end() || content->is_null()) return std::string();
-  if (content->is_string()) return content->get<std::string>();
-  if (content->is_array()) {
-    return join_parts(*content, place + ".content", message["role"] == "tool", warnings);
-  }
-  return invalid(place + ".content",
-                 "must be a string or an array of parts, not " + excerpt(*content));
-}
-
-Result<Json> read_arguments(const Json& function, const std::string& place) {
-  const auto arguments = function.find("arguments");
-  if (arguments == function.end() || arguments->is_null()) return Json::object();
-  if (!arguments->is_string()) return Json(*arguments);
-  const auto& text = arguments->get_ref<const std::string&>();
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return Json::object();
-  auto parsed = parse_json(text);
-  if (!parsed) return invalid(place + ".arguments", "must be JSON: " + parsed.error().message);
-  return parsed;
-}
-
 Result<Json> read_tool_call(const Json& call, const std::string& place) {
   if (!call.is_object()) return invalid(place, "must be an object, not " + excerpt(call));
   const std::string type = text_or_empty(call, "type");
@@ -137,7 +113,10 @@ Result<Json> read_message(const Json& message,
   }
   const bool may_be_empty = role == "assistant" || message.contains("content");
   if (!may_be_empty) return invalid(place + ".content", "is missing");
-  auto content = read_content(message, place, warnings);
+  Result<std::string> content = std::string();
+  if (const auto given = message.find("content"); given != message.end()) {
+    content = read_content(*given, place + ".content", role == "tool", warnings);
+  }
   if (!content) return content.error();
   Json out;
   out["role"] = role;
@@ -159,6 +138,27 @@ Result<Json> read_message(const Json& message,
 }
 
 }  // namespace
+
+Result<std::string> read_content(const Json& content,
+                                 const std::string& place,
+                                 bool is_result,
+                                 std::vector<chat::Warning>& warnings) {
+  if (content.is_null()) return std::string();
+  if (content.is_string()) return content.get<std::string>();
+  if (content.is_array()) return join_parts(content, place, is_result, warnings);
+  return invalid(place, "must be a string or an array of parts, not " + excerpt(content));
+}
+
+Result<Json> read_arguments(const Json& function, const std::string& place) {
+  const auto arguments = function.find("arguments");
+  if (arguments == function.end() || arguments->is_null()) return Json::object();
+  if (!arguments->is_string()) return Json(*arguments);
+  const auto& text = arguments->get_ref<const std::string&>();
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return Json::object();
+  auto parsed = parse_json(text);
+  if (!parsed) return invalid(place + ".arguments", "must be JSON: " + parsed.error().message);
+  return parsed;
+}
 
 Json read_messages(Fields& fields, std::vector<chat::Warning>& warnings) {
   Json out = Json::array();

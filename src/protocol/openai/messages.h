@@ -14,6 +14,16 @@ namespace tandem::protocol::openai {
 /// results goes to `warnings`.
 Json read_messages(Fields& fields, std::vector<chat::Warning>& warnings);
 
+/// Text of a string, null or parts. Parts that are not text are refused with their place, in
+/// results of tools replaced and warned of: a client cannot take them back.
+Result<std::string> read_content(const Json& content,
+                                 const std::string& place,
+                                 bool is_result,
+                                 std::vector<chat::Warning>& warnings);
+
+/// The "arguments" of a call: JSON text or an object; none are an empty object.
+Result<Json> read_arguments(const Json& function, const std::string& place);
+
 /// The tools as sent, or null. Each must be a named function.
 Json read_tools(Fields& fields);
 

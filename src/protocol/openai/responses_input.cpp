@@ -1,0 +1,164 @@
+#include "protocol/openai/responses_input.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "protocol/message_rules.h"
+#include "protocol/openai/messages.h"
+
+namespace tandem::protocol::openai {
+namespace {
+
+Error bad_item(const std::string& place, const std::string& rule) {
+  return {ErrorCode::kInvalid, fmt::format("'{}' {}", place, rule), place};
+}
+
+std::string string_of(const Json& item, const char* name) {
+  const auto found = item.find(name);
+  return found != item.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+/// Puts items together to messages.
+class InputReader {
+ public:
+  InputReader(Fields& fields, ResponsesTools& tools, std::vector<chat::Warning>& warnings)
+      : fields_(fields), tools_(tools), warnings_(warnings) {}
+
+  Status read(const Json& item, const std::string& place) {
+    if (!item.is_object()) return bad_item(place, "must be an object, not " + excerpt(item));
+    const std::string type = string_of(item, "type");
+    if (type.empty() || type == "message") return read_message(item, place);
+    if (type == "function_call" || type == "custom_tool_call") return read_call(item, type, place);
+    if (type == "function_call_output" || type == "custom_tool_call_output") {
+      return read_output(item, place);
+    }
+    if (type == "reasoning") return read_reasoning(item);
+    if (const auto more = item.find("tools"); more != item.end() && more->is_array()) {
+      tools_.add(fields_, *more, place + ".tools", warnings_);
+      return {};
+    }
+    warn(warnings_, {.code = "item_left_out",
+                     .message = fmt::format("items of type {} are left out of the conversation",
+                                            literal(shortened(type, 40)))});
+    return {};
+  }
+
+  void add(const std::string& role, std::string content) {
+    messages_.push_back(Json{{"role", role}, {"content", std::move(content)}});
+  }
+
+  Json take() { return std::move(messages_); }
+
+ private:
+  /// The assistant's message that goes on; a new one after anything else.
+  Json& answer() {
+    if (messages_.empty() || messages_.back()["role"] != "assistant") add("assistant", "");
+    return messages_.back();
+  }
+
+  Status read_message(const Json& item, const std::string& place) {
+    const std::string role = string_of(item, "role");
+    if (role != "user" && role != "assistant" && role != "system" && role != "developer") {
+      return bad_item(place + ".role", "must be user, assistant, system or developer");
+    }
+    if (!item.contains("content")) return bad_item(place + ".content", "is missing");
+    auto text = read_content(item["content"], place + ".content", false, warnings_);
+    if (!text) return text.error();
+    if (role != "assistant") {
+      add(role, std::move(*text));
+    } else {
+      Json& content = answer()["content"];
+      content = content.get<std::string>() + *text;
+    }
+    return {};
+  }
+
+  Status read_call(const Json& item, const std::string& type, const std::string& place) {
+    const std::string name = string_of(item, "name");
+    if (name.empty()) return bad_item(place + ".name", "must be a string that is not empty");
+    Json arguments{{"input", string_of(item, "input")}};
+    if (type == "function_call") {
+      auto read = read_arguments(item, place);
+      if (!read) return read.error();
+      arguments = std::move(*read);
+    }
+    Json call;
+    if (const std::string id = string_of(item, "call_id"); !id.empty()) call["id"] = id;
+    call["type"] = "function";
+    call["function"] = Json{{"name", ResponsesTools::joined(string_of(item, "namespace"), name)},
+                            {"arguments", std::move(arguments)}};
+    answer()["tool_calls"].push_back(std::move(call));
+    return {};
+  }
+
+  Status read_output(const Json& item, const std::string& place) {
+    Result<std::string> text = std::string();
+    if (const auto given = item.find("output"); given != item.end()) {
+      text = read_content(*given, place + ".output", true, warnings_);
+    }
+    if (!text) return text.error();
+    add("tool", std::move(*text));
+    if (const std::string id = string_of(item, "call_id"); !id.empty()) {
+      messages_.back()["tool_call_id"] = id;
+    }
+    return {};
+  }
+
+  /// Our own thoughts come back as content; of others' only a summary can be read.
+  Status read_reasoning(const Json& item) {
+    std::string text;
+    for (const char* list : {"content", "summary"}) {
+      const auto parts = item.find(list);
+      if (!text.empty() || parts == item.end() || !parts->is_array()) continue;
+      for (const Json& part : *parts) {
+        if (part.is_object()) text += string_of(part, "text");
+      }
+    }
+    if (text.empty()) return {};
+    if (!messages_.empty() && messages_.back()["role"] == "assistant") add("assistant", "");
+    answer()["reasoning_content"] = std::move(text);
+    return {};
+  }
+
+  Fields& fields_;
+  ResponsesTools& tools_;
+  std::vector<chat::Warning>& warnings_;
+  Json messages_ = Json::array();
+};
+
+void read_items(Fields& fields, const Json& input, InputReader& reader) {
+  for (size_t i = 0; i < input.size(); ++i) {
+    const Status read = reader.read(input[i], fmt::format("input[{}]", i));
+    if (!read) return fields.keep(read.error());
+  }
+}
+
+}  // namespace
+
+Json read_input(Fields& fields, ResponsesTools& tools, std::vector<chat::Warning>& warnings) {
+  InputReader reader(fields, tools, warnings);
+  if (auto instructions = fields.string("instructions", SIZE_MAX);
+      instructions && !instructions->empty()) {
+    reader.add("system", std::move(*instructions));
+  }
+  const Json* input = fields.any("input");
+  if (!input) {
+    fields.refuse("input", "is missing: it must be a string or an array of items");
+  } else if (input->is_string()) {
+    reader.add("user", input->get<std::string>());
+  } else if (input->is_array()) {
+    read_items(fields, *input, reader);
+  } else {
+    fields.refuse_value("input", "must be a string or an array of items");
+  }
+  Json messages = reader.take();
+  // Clients ask with nothing whether somebody is there.
+  if (messages.empty()) messages.push_back(Json{{"role", "user"}, {"content", ""}});
+  drop_request_line(messages);
+  name_tool_results(messages);
+  return messages;
+}
+
+}  // namespace tandem::protocol::openai

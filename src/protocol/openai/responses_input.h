@@ -1,0 +1,17 @@
+// Input items of POST /v1/responses, in the form that chat templates read.
+#pragma once
+
+#include <vector>
+
+#include "chat/service.h"
+#include "protocol/fields.h"
+#include "protocol/openai/responses_tools.h"
+
+namespace tandem::protocol::openai {
+
+/// Messages of instructions and input. Reasoning, text and calls of one answer become one message
+/// of the assistant. Items that nobody here made, such as searches, are left out with a warning; an
+/// item of additional tools adds them to `tools`. Errors are kept in `fields`, with the place.
+Json read_input(Fields& fields, ResponsesTools& tools, std::vector<chat::Warning>& warnings);
+
+}  // namespace tandem::protocol::openai
