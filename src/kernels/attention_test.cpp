@@ -367,7 +367,7 @@ TEST_CASE("attention: KV heads with lists of pages of their own attend as each w
       const std::vector<float> out = scene.run(one, std::span(&row, 1));
       REQUIRE(same_bits(out, scene.run(three, std::span(&row, 1))));
       row.pages_stride = 0;
-      const auto dim = static_cast<ptrdiff_t>(scene.args.head_dim);
+      const auto dim = static_cast<ptrdiff_t>(scene.value_dim());
       for (size_t g = 0; g < scene.args.kv_heads; ++g, row.pages += pages) {
         const std::vector<float> alone = scene.run(three, std::span(&row, 1));
         for (size_t i = 0; i < scene.tokens * scene.args.heads; ++i) {

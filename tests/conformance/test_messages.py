@@ -7,7 +7,9 @@ QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
 
 
 def ask(claude, model, **fields):
-    fields = {"max_tokens": 24, "temperature": 0, "messages": QUESTION, **fields}
+    """The SDK has no temperature of its own."""
+    body = {"temperature": fields.pop("temperature", 0)}
+    fields = {"max_tokens": 24, "messages": QUESTION, "extra_body": body, **fields}
     return claude.messages.create(model=model, **fields)
 
 
@@ -34,7 +36,8 @@ def test_whole_message(claude, model):
 
 def test_stream_says_the_same(claude, model):
     whole = ask(claude, model)
-    with claude.messages.stream(model=model, max_tokens=24, temperature=0, messages=QUESTION) as stream:
+    body = {"temperature": 0}
+    with claude.messages.stream(model=model, max_tokens=24, extra_body=body, messages=QUESTION) as stream:
         pieces = list(stream.text_stream)
         streamed = stream.get_final_message()
     assert "".join(pieces) == text_of(whole)

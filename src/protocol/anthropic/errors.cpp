@@ -39,6 +39,8 @@ Json error_body(const Error& error) {
   Json inner;
   inner["type"] = type_of(status_of(error));
   inner["message"] = error.message;
+  if (error.code == ErrorCode::kNotFound && error.field == "thread")
+    inner["details"]["error_code"] = "thread_not_found";
   Json out;
   out["type"] = "error";
   out["error"] = std::move(inner);

@@ -27,6 +27,19 @@ void read_output_config(Fields& fields, Json& template_arguments, WireRequest& o
   if (inner.error()) fields.keep(*inner.error());
 }
 
+/// No conversation is held here. Who goes on with one is told that it is lost, on which the SDK
+/// sends it whole.
+void read_thread(Fields& fields) {
+  const Json* thread = fields.object("thread");
+  if (!thread) return;
+  Fields inner(*thread, "thread.");
+  if (inner.string("type", 32) == "continue") {
+    fields.keep(
+        {ErrorCode::kNotFound, "this server holds no conversations: send all messages", "thread"});
+  }
+  if (inner.error()) fields.keep(*inner.error());
+}
+
 bool ends_with_answer(const Json& messages) {
   if (messages.empty()) return false;
   const Json& last = messages.back();
@@ -49,6 +62,7 @@ Result<WireRequest> parse_messages(std::string_view body, const ParseContext& co
   if (!json) return json.error();
   Fields fields(*json);
   WireRequest out;
+  read_thread(fields);
   read_generation(fields, context, out);
   read_stop(fields, "stop_sequences", context, out.request.stop);
   chat::Conversation conversation;

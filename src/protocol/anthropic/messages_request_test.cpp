@@ -234,6 +234,17 @@ TEST_CASE("messages request: every broken rule is refused with its status, type 
   CHECK(count > 40);
 }
 
+TEST_CASE(
+    "messages request: who goes on with a conversation held elsewhere is told to send it whole") {
+  const auto wire =
+      parse_fields(R"("thread": {"type": "continue", "previous_message_id": "msg_1"})");
+  REQUIRE_FALSE(wire);
+  CHECK(status_of(wire.error()) == 404);
+  CHECK(error_body(wire.error())["error"]["details"]["error_code"] == "thread_not_found");
+  CHECK(parse_fields(R"("thread": {"type": "create"})"));
+  CHECK_FALSE(parse_fields(R"("thread": {"type": 1})"));
+}
+
 TEST_CASE("anthropic errors: each kind has its status and type") {
   const struct {
     Error error;
