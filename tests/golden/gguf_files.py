@@ -293,6 +293,20 @@ def ministral3(config, tensors):
     return "mistral3", sizes(config, **more), LAYER, interleaved_heads(config, tensors)
 
 
+def exaone_moe(config, tensors):
+    windows = [kind == "sliding_attention" for kind in config["layer_types"]]
+    more = {
+        "leading_dense_block_count": config["is_moe_layer"].index(True),
+        "expert_shared_count": config["num_shared_experts"],
+        "expert_shared_feed_forward_length": config["num_shared_experts"] * config["moe_intermediate_size"],
+        "expert_gating_func": 2,
+        "expert_weights_norm": True,
+        "attention.sliding_window": config["sliding_window"],
+        "attention.sliding_window_pattern": windows,
+    }
+    return "exaone-moe", sizes(config, **experts(config), **more), LAYER, tensors
+
+
 def smollm3(config, tensors):
     return "smollm3", sizes(config), LAYER, interleaved_heads(config, tensors)
 
@@ -351,7 +365,12 @@ LATENT = {
     "self_attn.kv_b_proj": "attn_kv_b",
     "self_attn.embed_q": "attn_k_b",
     "self_attn.unembed_out": "attn_v_b",
+    "self_attn.indexer.k_norm": "indexer.k_norm",
+    "self_attn.indexer.weights_proj": "indexer.proj",
+    "self_attn.indexer.wk": "indexer.attn_k",
+    "self_attn.indexer.wq_b": "indexer.attn_q_b",
 }
+INDEXER = {"head_count": "index_n_heads", "key_length": "index_head_dim", "top_k": "index_topk"}
 
 
 def with_magnitude(config, tensors):
@@ -370,6 +389,12 @@ def with_magnitude(config, tensors):
         elif name.endswith("kv_a_proj_with_mqa.weight"):
             value = value.copy()
             value[-rope:] *= magnitude
+        elif name.endswith("indexer.wq_b.weight"):
+            value = value.reshape(-1, config["index_head_dim"], value.shape[1]).copy()
+            value[:, :rope] *= magnitude
+            value = value.reshape(-1, value.shape[2])
+        elif ".indexer.k_norm." in name:
+            value = np.concatenate([value[:rope] * magnitude, value[rope:]])
         out[name] = value
     return out
 
@@ -387,8 +412,8 @@ def split_heads(config, tensors):
     return out
 
 
-def deepseek2(is_old=False, **more):
-    """DeepSeek V2, V3 and GLM 4.7 Flash; older files have kv_b whole and widths of heads."""
+def latent(architecture="deepseek2", is_old=False, **more):
+    """DeepSeek V2 to V3.2 and GLM; older files have kv_b whole and widths of heads."""
 
     def pack(config, tensors):
         rank, rope = config["kv_lora_rank"], config["qk_rope_head_dim"]
@@ -402,6 +427,9 @@ def deepseek2(is_old=False, **more):
         meta |= {"attention.kv_lora_rank": rank, "expert_gating_func": 1 if is_softmax else 2}
         if config["q_lora_rank"]:
             meta["attention.q_lora_rank"] = config["q_lora_rank"]
+        if "index_topk" in config:
+            meta |= {f"attention.indexer.{key}": config[field] for key, field in INDEXER.items()}
+            meta["rope.freq_base"] = config.get("rope_parameters", config)["rope_theta"]
         if config["norm_topk_prob"]:
             meta["expert_weights_norm"] = True
         if config.get("topk_method") == "greedy":
@@ -410,7 +438,7 @@ def deepseek2(is_old=False, **more):
             meta |= stretched(config)
             meta["rope.scaling.yarn_log_multiplier"] = 0.1 * config["rope_scaling"]["mscale_all_dim"]
         out = with_magnitude(config, tensors)
-        return "deepseek2", meta | more, LAYER | LATENT, out if is_old else split_heads(config, out)
+        return architecture, meta | more, LAYER | LATENT, out if is_old else split_heads(config, out)
 
     return pack
 
@@ -501,18 +529,21 @@ def tiled(config, name, value):
 
 
 GGUF = {  # model: how it is packed
-    "deepseek_v2": deepseek2(),
-    "deepseek_v2_lite": deepseek2(),
-    "deepseek_v3": deepseek2(),
+    "deepseek_v2": latent(),
+    "deepseek_v2_lite": latent(),
+    "deepseek_v3": latent(),
     # Every second layer from the second on has experts, of three: as if the first two had none.
-    "deepseek_v3_kv_b": deepseek2(is_old=True, leading_dense_block_count=2),
+    "deepseek_v3_kv_b": latent(is_old=True, leading_dense_block_count=2),
+    "deepseek_v32": latent("deepseek32"),
+    "exaone_moe": exaone_moe,
     "gemma2": gemma,
     "gemma3_text": gemma,
     "gemma4_moe": gemma4,
     "gemma4_shared": gemma4,
     "gemma4_text": gemma4,
     "glm4_moe": partial("glm4moe", POST_NORM, expert_gating_func=2, expert_weights_norm=True),
-    "glm4_moe_lite": deepseek2(**{"tokenizer.ggml.pre": "glm4"}),
+    "glm4_moe_lite": latent(**{"tokenizer.ggml.pre": "glm4"}),
+    "glm_moe_dsa": latent("glm-dsa"),
     "lfm2": lfm2,
     "lfm2_moe": lfm2,
     "llama": llama,
