@@ -136,6 +136,25 @@ Result<uint64_t> bytes_of(const format::Checkpoint& checkpoint,
                                                           : words * 8 / static_cast<unsigned>(bits);
 }
 
+/// The same of kv_b_proj where it is quantized: the rows that make keys are held turned, which
+/// codes cannot be.
+Result<uint64_t> kv_b_bytes(const format::Checkpoint& checkpoint,
+                            std::string_view name,
+                            const model::Config& c,
+                            const MemoryAssumptions& a) {
+  const auto codes = bytes_of(checkpoint, name, a);
+  const std::string module(name.substr(0, name.rfind('.')));
+  const auto scales = checkpoint.describe(module + ".scales");
+  if (!codes || !scales) return codes;  // dense
+  const double of_keys = static_cast<double>(c.latent.plain) / (c.latent.plain + c.head_dim);
+  const double rest = static_cast<double>(*codes) * (1 - of_keys);
+  if (!name.ends_with(".weight")) return static_cast<uint64_t>(rest);
+  const bool is_wide = scales->dtype == format::Dtype::kF32;
+  const uint32_t size = !a.is_packed ? a.element_bytes : is_wide ? 4 : 2;
+  const double turned = static_cast<double>(c.heads) * c.latent.plain * c.latent.rank * size;
+  return static_cast<uint64_t>(rest + turned);
+}
+
 /// Of a token in a layer with a state: projections, what the convolution makes of them, and what
 /// is read; where projections lie apart, also all of them side by side.
 uint64_t state_columns(const model::Config& c, const Part& part) {
@@ -197,7 +216,9 @@ Result<MemoryNeed> estimate(const format::Checkpoint& checkpoint,
   MemoryNeed need;
   for (const std::string& name : checkpoint.names()) {
     if (is_other_layer(name, part)) continue;
-    const auto bytes = bytes_of(checkpoint, name, assumptions);
+    const bool is_kv_b = name.find(".kv_b_proj.") != std::string::npos;
+    const auto bytes = is_kv_b ? kv_b_bytes(checkpoint, name, model.config, assumptions)
+                               : bytes_of(checkpoint, name, assumptions);
     if (!bytes) return bytes.error();
     need.weights +=
         static_cast<uint64_t>(static_cast<double>(*bytes) * share_of(name, model.config, part));

@@ -304,6 +304,9 @@ TEST_CASE("what is estimated for a rank is about what it loads, whatever its lay
                        .has_tied_head = false,
                        .bits = 4};
   check_estimate(latent);
+  latent.has_kv_b = true;
+  check_estimate(latent);
+  latent.has_kv_b = false;
   latent.model_type = "longcat_flash";
   check_estimate(latent);
   latent.model_type = "mimo_v2_flash";
