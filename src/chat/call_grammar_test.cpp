@@ -13,12 +13,11 @@
 #include "text/bridge.h"
 #include "text/testdata/fixtures.h"
 
-using namespace tandem;
-using namespace tandem::dialect;
+namespace tandem::dialect {
+namespace {
+
 using text::bridge::GrammarKind;
 using Ids = std::vector<uint32_t>;
-
-namespace {
 
 constexpr uint32_t kLogits = 330;
 constexpr int kMostTokens = 700;
@@ -61,15 +60,15 @@ struct Vocabulary {
       REQUIRE_FALSE(ids.empty());
       const bool may_end = std::ranges::find(ids, end) != ids.end();
       const uint32_t id = may_end ? end : ids[random() % ids.size()];
-      REQUIRE(text::bridge::consume(matcher, {id}));
+      const Status consumed = text::bridge::consume(matcher, {id});
+      REQUIRE_MESSAGE(consumed.has_value(),
+                      text << " + " << id << ": " << (consumed ? "" : consumed.error().message));
       if (id == end) return text;
       text += tokenizer.bytes(static_cast<text::TokenId>(id));
     }
     return "endless";
   }
 };
-
-}  // namespace
 
 TEST_CASE("call grammar: the bridge compiles that of every dialect, with thinking and without") {
   const Vocabulary vocabulary;
@@ -122,3 +121,6 @@ TEST_CASE("call grammar: a named tool is the only one") {
   CHECK(source.find("ls") != std::string::npos);
   CHECK(source.find("put") == std::string::npos);
 }
+
+}  // namespace
+}  // namespace tandem::dialect

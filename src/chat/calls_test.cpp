@@ -145,8 +145,9 @@ TEST_CASE("calls: a template that knows no tools is told of them in the system m
     {"role": "tool", "tool_call_id": "x", "content": "a.txt"}])");
   harness.answer("ok");
   harness.run(asked);
+  const auto submitted = harness.fake.submitted();
   std::string prompt;
-  for (const gen::TokenId id : harness.fake.submitted().back().prompt) {
+  for (const gen::TokenId id : submitted.back().prompt) {
     prompt += harness.model.tokenizer->bytes(id);
   }
   CHECK(prompt.find("be brief\n\nYou have tools.") != std::string::npos);

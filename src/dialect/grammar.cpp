@@ -52,6 +52,7 @@ class GrammarWriter {
   std::string write(const Dialect& dialect);
 
  private:
+  std::string_view token_at(std::string_view text) const;
   std::string literal(std::string_view text) const;
   std::string rule(const std::string& body);
   std::string text_before(const std::string& close);
@@ -78,6 +79,20 @@ class GrammarWriter {
   int count_ = 0;
 };
 
+/// The longest string at the start of the text that is a token of its own: a literal of the
+/// dialect, or a tag. Empty when there is none.
+std::string_view GrammarWriter::token_at(std::string_view text) const {
+  if (!request_.token) return {};
+  std::string_view best;
+  for (const std::string& candidate : literals_) {
+    const bool fits = candidate.size() > best.size() && text.starts_with(candidate);
+    if (fits && request_.token(candidate)) best = text.substr(0, candidate.size());
+  }
+  if (!best.empty() || text[0] != '<') return best;
+  const std::string_view tag = text.substr(0, text.find('>') + 1);
+  return !tag.empty() && request_.token(tag) ? tag : best;
+}
+
 /// Text, of which what is a token of its own is written as such.
 std::string GrammarWriter::literal(std::string_view text) const {
   std::string result;
@@ -86,19 +101,15 @@ std::string GrammarWriter::literal(std::string_view text) const {
     if (!plain.empty()) result += json_string(std::exchange(plain, {})) + " ";
   };
   while (!text.empty()) {
-    std::string_view best;
-    for (const std::string& candidate : literals_) {
-      const bool fits = candidate.size() > best.size() && text.starts_with(candidate);
-      if (fits && request_.token && request_.token(candidate)) best = candidate;
-    }
-    if (best.empty()) {
+    const std::string_view token = token_at(text);
+    if (token.empty()) {
       plain += text[0];
       text.remove_prefix(1);
-    } else {
-      flush();
-      result += fmt::format("<[{}]> ", *request_.token(best));
-      text.remove_prefix(best.size());
+      continue;
     }
+    flush();
+    result += fmt::format("<[{}]> ", *request_.token(token));
+    text.remove_prefix(token.size());
   }
   flush();
   if (!result.empty()) result.pop_back();

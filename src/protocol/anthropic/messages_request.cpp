@@ -50,9 +50,10 @@ void read_the_rest(Fields& fields) {
   if (const Json* servers = fields.array("mcp_servers"); servers && !servers->empty()) {
     fields.unsupported("mcp_servers");
   }
-  fields.unsupported("container");
+  for (const char* name : {"compaction", "container"}) fields.unsupported(name);
   fields.accept({"metadata", "context_management", "cache_control", "service_tier", "betas",
-                 "anthropic_version", "inference_geo", "speed"});
+                 "anthropic_version", "inference_geo", "speed", "diagnostics", "fallbacks",
+                 "billing_policy", "user_profile_id", "workspace_id"});
 }
 
 }  // namespace
