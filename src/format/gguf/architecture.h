@@ -62,6 +62,11 @@ Result<std::shared_ptr<const Checkpoint>> converted_from_gguf(
 
 /// Qwen's way to say how many experts there are.
 std::vector<GgufField> gguf_experts();
+/// Experts as DeepSeek V3's: a biased router, shared ones, groups. The config's fields for the
+/// number of experts and of shared ones are given.
+void add_biased_experts(GgufArchitecture& architecture,
+                        const char* experts = "n_routed_experts",
+                        const char* shared = "n_shared_experts");
 /// A field that is a whole number; 0 where it is none.
 uint64_t gguf_count(const nlohmann::json& config, const char* field);
 /// kUnsupported unless experts are chosen by the function of this number (1: softmax, 2: sigmoid),

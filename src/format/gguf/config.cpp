@@ -176,6 +176,24 @@ std::vector<GgufField> gguf_experts() {
           {"moe_intermediate_size", "expert_feed_forward_length"}};
 }
 
+void add_biased_experts(GgufArchitecture& architecture, const char* experts, const char* shared) {
+  architecture.names.insert(architecture.names.end(),
+                            {{"exp_probs_b.bias", "mlp.gate.e_score_correction_bias"},
+                             {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+                             {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+                             {"ffn_down_shexp", "mlp.shared_experts.down_proj"}});
+  architecture.fields.insert(architecture.fields.end(),
+                             {{experts, "expert_count"},
+                              {"num_experts_per_tok", "expert_used_count"},
+                              {"moe_intermediate_size", "expert_feed_forward_length"},
+                              {shared, "expert_shared_count", nullptr},
+                              {"first_k_dense_replace", "leading_dense_block_count", nullptr},
+                              {"n_group", "expert_group_count", nullptr},
+                              {"topk_group", "expert_group_used_count", nullptr},
+                              {"routed_scaling_factor", "expert_weights_scale", 1.0},
+                              {"norm_topk_prob", "expert_weights_norm", false}});
+}
+
 uint64_t gguf_count(const Json& config, const char* field) {
   const auto found = config.find(field);
   if (found == config.end() || !found->is_number_integer() || *found < 0) return 0;

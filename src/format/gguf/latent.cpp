@@ -46,33 +46,22 @@ void add_indexer(GgufArchitecture& architecture) {
 }
 
 GgufArchitecture latent_architecture(std::string_view name, std::string_view model_type) {
-  return {.name = name,
-          .model_type = model_type,
-          .names = {{"attn_q_a", "self_attn.q_a_proj"},
-                    {"attn_q_a_norm", "self_attn.q_a_layernorm"},
-                    {"attn_q_b", "self_attn.q_b_proj"},
-                    {"attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"},
-                    {"attn_kv_a_norm", "self_attn.kv_a_layernorm"},
-                    {"attn_kv_b", "self_attn.kv_b_proj"},
-                    {"attn_k_b", "self_attn.embed_q"},
-                    {"attn_v_b", "self_attn.unembed_out"},
-                    {"exp_probs_b.bias", "mlp.gate.e_score_correction_bias"},
-                    {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
-                    {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
-                    {"ffn_down_shexp", "mlp.shared_experts.down_proj"}},
-          .fields = {{"q_lora_rank", "attention.q_lora_rank", nullptr},
-                     {"kv_lora_rank", "attention.kv_lora_rank"},
-                     {"qk_rope_head_dim", "rope.dimension_count"},
-                     {"n_routed_experts", "expert_count"},
-                     {"num_experts_per_tok", "expert_used_count"},
-                     {"moe_intermediate_size", "expert_feed_forward_length"},
-                     {"n_shared_experts", "expert_shared_count", nullptr},
-                     {"first_k_dense_replace", "leading_dense_block_count", nullptr},
-                     {"n_group", "expert_group_count", nullptr},
-                     {"topk_group", "expert_group_used_count", nullptr},
-                     {"routed_scaling_factor", "expert_weights_scale", 1.0},
-                     {"norm_topk_prob", "expert_weights_norm", false}},
-          .complete = complete_latent};
+  GgufArchitecture out = {.name = name,
+                          .model_type = model_type,
+                          .names = {{"attn_q_a", "self_attn.q_a_proj"},
+                                    {"attn_q_a_norm", "self_attn.q_a_layernorm"},
+                                    {"attn_q_b", "self_attn.q_b_proj"},
+                                    {"attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"},
+                                    {"attn_kv_a_norm", "self_attn.kv_a_layernorm"},
+                                    {"attn_kv_b", "self_attn.kv_b_proj"},
+                                    {"attn_k_b", "self_attn.embed_q"},
+                                    {"attn_v_b", "self_attn.unembed_out"}},
+                          .fields = {{"q_lora_rank", "attention.q_lora_rank", nullptr},
+                                     {"kv_lora_rank", "attention.kv_lora_rank"},
+                                     {"qk_rope_head_dim", "rope.dimension_count"}},
+                          .complete = complete_latent};
+  add_biased_experts(out);
+  return out;
 }
 
 }  // namespace tandem::format::gguf_arch
