@@ -5,23 +5,11 @@
 
 namespace tandem::chat {
 
-namespace {
-
-Channel channel_of(dialect::Channel channel) {
-  return channel == dialect::Channel::kText ? Channel::kText : Channel::kThinking;
-}
-
-dialect::Channel channel_of(Channel channel) {
-  return channel == Channel::kText ? dialect::Channel::kText : dialect::Channel::kThinking;
-}
-
-}  // namespace
-
 Answer::Answer(std::shared_ptr<const AnswerRules> rules)
     : rules_(std::move(rules)),
       detokenizer_(*rules_->tokenizer),
       stops_(rules_->stops),
-      parser_(rules_->parsing, channel_of(rules_->first_channel)),
+      parser_(rules_->parsing, rules_->first_channel),
       last_channel_(rules_->first_channel) {
   usage_.prompt_tokens = rules_->prompt_tokens;
 }
@@ -97,7 +85,7 @@ void Answer::deliver(const std::vector<dialect::Event>& events, std::vector<Even
 
 void Answer::deliver_text(const dialect::Event& event, std::vector<EventBody>& out) {
   const auto& piece = std::get<dialect::Text>(event.body);
-  last_channel_ = channel_of(piece.channel);
+  last_channel_ = piece.channel;
   const auto rest = std::ranges::find_if(
       drawn_, [&](const Drawn& token) { return !token.end || *token.end > event.end; });
   const auto count = static_cast<size_t>(rest - drawn_.begin());

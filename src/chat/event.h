@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "dialect/event.h"
 
 namespace tandem::chat {
 
@@ -28,7 +29,7 @@ struct Progress {
   uint32_t cached = 0;  // of those done: reused
 };
 
-enum class Channel : uint8_t { kText, kThinking };
+using dialect::Channel;
 
 /// A piece of the answer: whole UTF-8 characters, never part of a stop string or of a thinking
 /// marker. `logprobs` covers the tokens that completed this piece, when asked for; a piece may have
