@@ -9,10 +9,10 @@ kind=${1:-run}
 
 mlx_version=$(<mlx_version)
 apt_run=(cmake ninja-build g++ pkg-config ccache git python3 python3-pip python3-venv
-  libboost1.81-dev libssl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libxxhash-dev libdnnl-dev doctest-dev)
+  libboost1.81-dev libssl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libxxhash-dev libsqlite3-dev libdnnl-dev doctest-dev)
 apt_dev=(procps iproute2)
 apt_arm=(g++-aarch64-linux-gnu qemu-user)
-brew_run=(cmake ninja ccache boost openssl@3 fmt spdlog nlohmann-json cli11 xxhash onednn doctest rust)
+brew_run=(cmake ninja ccache boost openssl@3 fmt spdlog nlohmann-json cli11 xxhash sqlite onednn doctest rust)
 
 say() { echo "bootstrap: $*"; }
 fail() {

@@ -1,0 +1,209 @@
+#include "store/blob_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "store/statement.h"
+
+namespace tandem::store {
+namespace {
+
+uint64_t size_of(const std::string& owner, const std::string& key, std::string_view value) {
+  return owner.size() + key.size() + value.size();
+}
+
+/// When this table was last purged.
+Result<int64_t> last_purge(sqlite3* db, const std::string& table) {
+  const std::string own = "purged." + table;
+  Statement asked(db, "SELECT max(value) FROM meta WHERE name IN ('purged', ?1)", "read");
+  const auto row = asked.bind(own).step();
+  if (!row) return row.error();
+  return asked.integer(0);
+}
+
+Status insert(sqlite3* db,
+              const std::string& table,
+              const std::string& owner,
+              const Blob& meta,
+              std::string_view value) {
+  Statement row(db,
+                "INSERT INTO blobs(tbl, owner, key, bytes, created, used, value)"
+                " VALUES(?1, ?2, ?3, ?4, ?5, ?5, ?6)"
+                " ON CONFLICT(tbl, owner, key) DO UPDATE SET bytes = excluded.bytes,"
+                " created = excluded.created, used = excluded.used, value = excluded.value",
+                "written");
+  row.bind(table).bind(owner).bind(meta.key);
+  row.bind(static_cast<int64_t>(size_of(owner, meta.key, value))).bind(meta.created);
+  return row.bind_blob(value).run();
+}
+
+struct Total {
+  uint64_t entries = 0;
+  uint64_t bytes = 0;
+};
+
+Result<Total> total_of(sqlite3* db, const std::string& table) {
+  Statement asked(db, "SELECT entries, bytes FROM totals WHERE tbl = ?1", "read");
+  const auto row = asked.bind(table).step();
+  if (!row) return row.error();
+  if (!*row) return Total{};
+  return Total{.entries = static_cast<uint64_t>(asked.integer(0)),
+               .bytes = static_cast<uint64_t>(asked.integer(1))};
+}
+
+/// The least recently used, as many as are over the bounds.
+Result<std::vector<int64_t>> surplus(sqlite3* db,
+                                     const std::string& table,
+                                     const Limits& limits,
+                                     Total total) {
+  std::vector<int64_t> ids;
+  Statement rows(db, "SELECT id, bytes FROM blobs WHERE tbl = ?1 ORDER BY used, id", "read");
+  rows.bind(table);
+  while (total.entries > limits.max_entries || total.bytes > limits.max_bytes) {
+    const auto row = rows.step();
+    if (!row) return row.error();
+    if (!*row) break;
+    ids.push_back(rows.integer(0));
+    --total.entries;
+    total.bytes -= static_cast<uint64_t>(rows.integer(1));
+  }
+  return ids;
+}
+
+}  // namespace
+
+BlobTable::BlobTable(Database& database, std::string name, Limits limits)
+    : database_(database), name_(std::move(name)), limits_(limits) {}
+
+int64_t BlobTable::oldest_allowed() const {
+  const auto age = std::chrono::duration_cast<std::chrono::microseconds>(limits_.max_age).count();
+  return database_.now() - age;
+}
+
+Status BlobTable::check_size(uint64_t bytes) const {
+  if (bytes <= limits_.max_bytes) return {};
+  return Error{ErrorCode::kTooLarge,
+               fmt::format("what is to be kept has {} bytes, and all of {} may have {}", bytes,
+                           name_, limits_.max_bytes)};
+}
+
+Status BlobTable::put(const std::string& owner,
+                      const std::string& key,
+                      std::string_view value,
+                      int64_t began) {
+  if (auto fits = check_size(size_of(owner, key, value)); !fits) return fits;
+  return database_.write([&](sqlite3* db) -> Status {
+    const int64_t now = database_.now();
+    const auto purged = last_purge(db, name_);
+    if (!purged) return purged.error();
+    if (began != 0 && began <= *purged) return {};
+    const Blob meta{.key = key, .value = {}, .created = now};
+    if (auto put = insert(db, name_, owner, meta, value); !put) return put;
+    return trim_within(db);
+  });
+}
+
+Result<bool> BlobTable::replace(const std::string& owner,
+                                const std::string& key,
+                                std::string_view value) {
+  if (auto fits = check_size(size_of(owner, key, value)); !fits) return fits.error();
+  bool found = false;
+  const Status done = database_.write([&](sqlite3* db) -> Status {
+    Statement row(db,
+                  "UPDATE blobs SET value = ?4, bytes = ?5, used = ?6"
+                  " WHERE tbl = ?1 AND owner = ?2 AND key = ?3",
+                  "written");
+    row.bind(name_).bind(owner).bind(key).bind_blob(value);
+    row.bind(static_cast<int64_t>(size_of(owner, key, value))).bind(database_.now());
+    if (auto run = row.run(); !run) return run;
+    found = sqlite3_changes(db) > 0;
+    return trim_within(db);
+  });
+  if (!done) return done.error();
+  return found;
+}
+
+Result<std::optional<std::string>> BlobTable::get(const std::string& owner,
+                                                  const std::string& key) {
+  std::optional<std::string> value;
+  const Status done = database_.use([&](sqlite3* db) -> Status {
+    int64_t id = 0;
+    {
+      Statement asked(db,
+                      "SELECT id, value FROM blobs"
+                      " WHERE tbl = ?1 AND owner = ?2 AND key = ?3 AND created >= ?4",
+                      "read");
+      const auto row = asked.bind(name_).bind(owner).bind(key).bind(oldest_allowed()).step();
+      if (!row) return row.error();
+      if (!*row) return {};
+      id = asked.integer(0);
+      value = asked.bytes(1);
+    }
+    Statement touch(db, "UPDATE blobs SET used = ?2 WHERE id = ?1", "written");
+    // Only the order of leaving suffers where nothing can be written.
+    (void)touch.bind(id).bind(database_.now()).run();
+    return {};
+  });
+  if (!done) return done.error();
+  return value;
+}
+
+Result<bool> BlobTable::erase(const std::string& owner, const std::string& key) {
+  bool found = false;
+  const Status done = database_.write([&](sqlite3* db) -> Status {
+    Statement row(db, "DELETE FROM blobs WHERE tbl = ?1 AND owner = ?2 AND key = ?3", "erased");
+    if (auto run = row.bind(name_).bind(owner).bind(key).run(); !run) return run;
+    found = sqlite3_changes(db) > 0;
+    return {};
+  });
+  if (!done) return done.error();
+  if (found) database_.clear_log();
+  return found;
+}
+
+Result<std::vector<Blob>> BlobTable::newest(const std::string& owner, size_t count) {
+  std::vector<Blob> found;
+  const Status done = database_.use([&](sqlite3* db) -> Status {
+    Statement rows(db,
+                   "SELECT key, value, created FROM blobs"
+                   " WHERE tbl = ?1 AND owner = ?2 AND created >= ?3"
+                   " ORDER BY created DESC, id DESC LIMIT ?4",
+                   "read");
+    const size_t most = std::numeric_limits<int32_t>::max();
+    rows.bind(name_).bind(owner).bind(oldest_allowed());
+    rows.bind(static_cast<int64_t>(std::min(count, most)));
+    while (true) {
+      const auto row = rows.step();
+      if (!row) return row.error();
+      if (!*row) return {};
+      found.push_back({rows.bytes(0), rows.bytes(1), rows.integer(2)});
+    }
+  });
+  if (!done) return done.error();
+  return found;
+}
+
+Status BlobTable::trim() {
+  return database_.write([&](sqlite3* db) { return trim_within(db); });
+}
+
+Status BlobTable::trim_within(sqlite3* db) const {
+  const int64_t oldest = oldest_allowed();
+  Statement old(db, "DELETE FROM blobs WHERE tbl = ?1 AND created < ?2", "trimmed");
+  if (auto done = old.bind(name_).bind(oldest).run(); !done) return done;
+  const int expired = sqlite3_changes(db);
+  const auto total = total_of(db, name_);
+  if (!total) return total.error();
+  const auto ids = surplus(db, name_, limits_, *total);
+  if (!ids) return ids.error();
+  for (const int64_t id : *ids) {
+    Statement row(db, "DELETE FROM blobs WHERE id = ?1", "trimmed");
+    if (auto done = row.bind(id).run(); !done) return done;
+  }
+  if (expired == 0 && ids->empty()) return {};
+  return execute(db, "PRAGMA incremental_vacuum(64)", "trimmed");
+}
+
+}  // namespace tandem::store

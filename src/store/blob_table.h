@@ -1,0 +1,71 @@
+// Bytes under names, bounded in number, size and age: the least recently used go first.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "store/database.h"
+
+namespace tandem::store {
+
+struct Limits {
+  uint64_t max_bytes = uint64_t{256} << 20;  // of values, owners and keys
+  uint64_t max_entries = 100'000;
+  std::chrono::seconds max_age = std::chrono::days(30);  // since it was put
+};
+
+struct Blob {
+  std::string key;
+  std::string value;
+  int64_t created = 0;  // microseconds of Unix time
+};
+
+/// One table of a database. An owner, such as the id of an API key, sees nothing of others'; bounds
+/// are the table's, whoever owns what. Thread-safe, and across processes. Errors of all: those of
+/// Database (kIo, also of a full disk, kBusy, kCorrupt). The database must outlive it.
+class BlobTable {
+ public:
+  BlobTable(Database& database, std::string name, Limits limits = {});
+
+  /// Puts a value in place of an earlier one, and drops what goes over the bounds. `began` (0:
+  /// now), microseconds of Unix time, is when the work began that the value comes of: a purge since
+  /// then wins, and nothing is put. kTooLarge: the value alone is over the bound.
+  Status put(const std::string& owner,
+             const std::string& key,
+             std::string_view value,
+             int64_t began = 0);
+
+  /// The same where there is an earlier value only. False: there was none.
+  Result<bool> replace(const std::string& owner, const std::string& key, std::string_view value);
+
+  /// The value, which counts as used; nothing when there is none or it is too old.
+  Result<std::optional<std::string>> get(const std::string& owner, const std::string& key);
+
+  /// False: there was none. What was erased is gone from the disk.
+  Result<bool> erase(const std::string& owner, const std::string& key);
+
+  /// At most `count`, the newest first. They do not count as used.
+  Result<std::vector<Blob>> newest(const std::string& owner, size_t count);
+
+  /// Drops what is too old, or over the bounds.
+  Status trim();
+
+  const std::string& name() const { return name_; }
+  const Limits& limits() const { return limits_; }
+
+ private:
+  Status check_size(uint64_t bytes) const;
+  Status trim_within(sqlite3* db) const;
+  int64_t oldest_allowed() const;
+
+  Database& database_;
+  const std::string name_;
+  const Limits limits_;
+};
+
+}  // namespace tandem::store

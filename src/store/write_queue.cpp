@@ -1,0 +1,126 @@
+#include "store/write_queue.h"
+
+#include <utility>
+
+#include "base/log.h"
+
+namespace tandem::store {
+
+WriteQueue::WriteQueue(WriteQueueOptions options) : options_(options), worker_([this] { run(); }) {}
+
+WriteQueue::~WriteQueue() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  worker_.join();
+}
+
+bool WriteQueue::post(size_t bytes, Task task) {
+  {
+    const std::lock_guard lock(mutex_);
+    const bool full =
+        waiting_.size() >= options_.max_tasks || waiting_bytes_ + bytes > options_.max_bytes;
+    if (full) {
+      ++dropped_;
+      complain("writes wait for the disk, and no more can");
+      return false;
+    }
+    waiting_.push_back({.bytes = bytes, .task = std::move(task)});
+    waiting_bytes_ += bytes;
+    ++left_;
+  }
+  changed_.notify_all();
+  return true;
+}
+
+bool WriteQueue::put(
+    BlobTable& table, std::string owner, std::string key, std::string value, int64_t began) {
+  const size_t bytes = owner.size() + key.size() + value.size();
+  return post(bytes, [&table, began, owner = std::move(owner), key = std::move(key),
+                      value = std::move(value)] { return table.put(owner, key, value, began); });
+}
+
+bool WriteQueue::settle(std::chrono::milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  const uint64_t wanted = left_;
+  return changed_.wait_for(lock, limit, [&] { return done_ >= wanted; });
+}
+
+void WriteQueue::keep_trimmed(BlobTable& table) {
+  const std::lock_guard lock(mutex_);
+  trimmed_.push_back(&table);
+}
+
+uint64_t WriteQueue::dropped() const {
+  const std::lock_guard lock(mutex_);
+  return dropped_;
+}
+
+uint64_t WriteQueue::failed() const {
+  const std::lock_guard lock(mutex_);
+  return failed_;
+}
+
+void WriteQueue::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    const bool woken = changed_.wait_for(lock, options_.trim_period,
+                                         [&] { return stopping_ || !waiting_.empty(); });
+    if (!woken) {
+      lock.unlock();
+      trim_tables();
+      lock.lock();
+      continue;
+    }
+    if (waiting_.empty()) return;  // stopping
+    Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    run_one(std::move(next));
+    lock.lock();
+  }
+}
+
+void WriteQueue::run_one(Waiting next) {
+  const Status written = next.task();
+  next.task = nullptr;  // outside of the lock
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_bytes_ -= next.bytes;
+    ++done_;
+    if (!written) {
+      ++failed_;
+      complain(written.error().message);
+    }
+  }
+  changed_.notify_all();
+}
+
+void WriteQueue::trim_tables() {
+  std::vector<BlobTable*> tables;
+  {
+    const std::lock_guard lock(mutex_);
+    tables = trimmed_;
+  }
+  for (BlobTable* table : tables) {
+    if (const Status trimmed = table->trim(); !trimmed) {
+      const std::lock_guard lock(mutex_);
+      complain(trimmed.error().message);
+    }
+  }
+}
+
+/// Under the lock.
+void WriteQueue::complain(const std::string& why) {
+  ++untold_;
+  const auto now = std::chrono::steady_clock::now();
+  const bool first = last_told_ == std::chrono::steady_clock::time_point{};
+  if (!first && now - last_told_ < std::chrono::minutes(1)) return;
+  TANDEM_LOG(kWarn, "{} of what should be kept was lost: {}", untold_, why);
+  untold_ = 0;
+  last_told_ = now;
+}
+
+}  // namespace tandem::store
