@@ -66,6 +66,10 @@ void Answer::append_text(const gen::Token& token, std::vector<EventBody>& out) {
 
 void Answer::parse(const StopFinder::Found& found, std::vector<EventBody>& out) {
   deliver(parser_.feed(found.text), out);
+  if (parser_.is_over()) {
+    drawn_.clear();  // of the calls' end, and what follows: no text
+    return end(own_end(), "", out);
+  }
   if (!found.stop) return;
   deliver(parser_.finish(), out);
   pop(drawn_.size(), last_channel_);

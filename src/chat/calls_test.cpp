@@ -74,6 +74,48 @@ TEST_CASE("calls: arguments come as one JSON object, however many tokens an even
   }
 }
 
+TEST_CASE("calls: what a model says behind its calls is not waited for") {
+  Harness harness;
+  harness.answer("<think>hm</think>" + kCall + "\n" + kCall + "\nI wait, and go on. And on.");
+  const Seen whole = harness.run(with_tools());
+  for (size_t size = 1; size <= 9; ++size) {
+    harness.reply.tokens_per_event = size;
+    const Seen& seen = harness.run(with_tools());
+    CHECK(calls_of(seen).size() == 2);
+    CHECK(seen.text.empty());
+    REQUIRE(seen.ends.size() == 1);
+    CHECK(seen.ends[0].reason == FinishReason::kToolCalls);
+    CHECK(seen.ends[0].stop_text.empty());
+    CHECK(seen.ends[0].usage.completion_tokens == whole.ends[0].usage.completion_tokens);
+    CHECK(seen.ends[0].usage.reasoning_tokens == harness.encode("hm").size());
+  }
+  // The token that showed that no call follows was the last one.
+  const size_t drawn = whole.ends[0].usage.completion_tokens;
+  CHECK(drawn > harness.encode("<think>hm</think>" + kCall + "\n" + kCall).size());
+  CHECK(drawn < harness.reply.tokens.size() - 10);
+  CHECK(harness.fake.cancelled().size() == 10);
+}
+
+TEST_CASE("calls: where one is wanted at a time, the first whole one ends the answer") {
+  Harness harness;
+  harness.answer(kCall + "\n" + kCall);
+  Request asked = with_tools();
+  std::get<Conversation>(asked.input).parallel_calls = false;
+  const Seen& seen = harness.run(asked);
+  REQUIRE(calls_of(seen).size() == 1);
+  CHECK(Json::parse(calls_of(seen)[0].arguments) == Json::parse(R"({"path": "a b", "n": 3})"));
+  CHECK(seen.ends.at(0).reason == FinishReason::kToolCalls);
+  CHECK(seen.ends[0].usage.completion_tokens < harness.encode(kCall).size());
+}
+
+TEST_CASE("calls: an answer that may not end goes on behind them") {
+  Harness harness;
+  harness.answer(kCall + "\nmore");
+  Request asked = with_tools();
+  asked.ignore_eos = true;
+  CHECK(harness.run(asked).text == "\nmore");
+}
+
 TEST_CASE("calls: one that the limit cuts off is closed, and the finish stays length") {
   Harness harness;
   harness.answer(kCall);

@@ -14,10 +14,12 @@ namespace tandem::chat {
 /// it shows none. Requires that the name is one.
 const dialect::Dialect& dialect_of(const text::ModelText& model, const std::string& name);
 
-/// What answers are parsed by. Null: raw prompts, whose answers are all text.
+/// What answers are parsed by. Null: raw prompts, whose answers are all text. With
+/// `ends_after_calls` answers end behind their calls (the first, where one is wanted at a time).
 std::shared_ptr<const dialect::Rules> parser_rules(const Conversation* conversation,
                                                    const dialect::Dialect& dialect,
-                                                   const text::ModelText& model);
+                                                   const text::ModelText& model,
+                                                   bool ends_after_calls);
 
 /// True when the conversation declares tools that the model's template does not show to the model.
 bool hides_tools(const Conversation& conversation, const text::ModelText& model);

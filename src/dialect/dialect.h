@@ -27,6 +27,9 @@ struct Dialect {
   Signs signs = {};
   SyntaxPtr syntax;
   Layout layout = {};
+
+  /// All calls of a turn stand in one section, so that nothing follows its end.
+  bool has_call_section() const { return !layout.after.empty(); }
 };
 
 /// What a checkpoint shows of itself.

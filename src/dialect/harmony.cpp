@@ -17,6 +17,7 @@ constexpr size_t kChannel = 1;
 constexpr size_t kMessage = 3;
 const std::vector<std::string> kNextHead = {"<|start|>", "<|channel|>"};
 const std::vector<std::string> kEnds = {"<|end|>", "<|call|>", "<|return|>"};
+constexpr size_t kCallEnd = 1;
 
 /// What follows "to=", up to white space.
 std::string recipient_of(std::string_view words) {
@@ -53,30 +54,46 @@ std::vector<std::string> Harmony::literals() const {
 
 /// The prompt ends inside a head, so that an answer begins with one. Text without a head is text.
 Task<bool> Harmony::read_all(Scope scope) const {
-  co_await read_message(scope);
+  co_await read_message(scope, false);
+  bool only_calls = false;
   while (true) {
     const int c = co_await scope.in.peek();
     if (c == Input::kEnd) co_return true;
     const size_t ended = co_await match_any(scope.in, kEnds);
     if (ended < kEnds.size()) {
       scope.out.markup();
+      only_calls = ended == kCallEnd && scope.ends_after_calls && scope.out.ended_well();
       continue;
     }
-    const bool was_message = co_await read_message(scope);
+    const bool was_message = co_await read_message(scope, only_calls);
     if (was_message) continue;
+    if (only_calls) {
+      scope.in.cut();
+      co_return true;
+    }
     scope.in.skip();
     const char byte = static_cast<char>(c);
     scope.out.text(Channel::kText, std::string_view(&byte, 1), scope.in.position());
   }
 }
 
-/// A head and its body. False, with nothing read, when there is no head here.
-Task<bool> Harmony::read_message(Scope scope) const {
+/// A head and its body. False, with nothing read, when there is no head here, or, with
+/// `only_calls`, not that of a call.
+Task<bool> Harmony::read_message(Scope scope, bool only_calls) const {
   Head head;
-  const bool has_head = co_await read_head(scope, head);
-  if (!has_head) co_return false;
+  bool is_call = false;
+  {
+    const Input::Mark start(scope.in);
+    const bool has_head = co_await read_head(scope, head);
+    if (!has_head) co_return false;
+    is_call = head.recipient.starts_with(kFunctions) && !scope.tools.empty();
+    if (only_calls && !is_call) {
+      start.go_back();
+      co_return false;
+    }
+  }
   scope.out.markup();
-  if (head.recipient.starts_with(kFunctions) && !scope.tools.empty()) {
+  if (is_call) {
     co_return co_await read_call(scope, head.recipient.substr(kFunctions.size()));
   }
   const bool is_thinking = head.channel == "analysis" && head.recipient.empty();

@@ -24,7 +24,7 @@ class Harmony final : public Syntax {
   Task<bool> read_head(Scope scope, Head& head) const;
   Task<bool> read_body(Scope scope, Channel channel) const;
   Task<bool> read_call(Scope scope, std::string name) const;
-  Task<bool> read_message(Scope scope) const;
+  Task<bool> read_message(Scope scope, bool only_calls) const;
 };
 
 }  // namespace tandem::dialect

@@ -17,6 +17,7 @@ std::string_view Input::Mark::text() const {
 }
 
 void Input::append(std::string_view bytes) {
+  if (is_cut_) return;
   size_t keep = position();
   for (const size_t mark : marks_) keep = std::min(keep, mark);
   if (keep - base_ > 4096) {
@@ -31,6 +32,12 @@ void Input::append(std::string_view bytes) {
 void Input::end() {
   ended_ = true;
   wake();
+}
+
+void Input::cut() {
+  bytes_.resize(at_);
+  ended_ = true;
+  is_cut_ = true;
 }
 
 void Input::wake() {

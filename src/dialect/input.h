@@ -30,6 +30,10 @@ class Input {
   /// No more bytes come.
   void end();
 
+  /// The answer ends before the next byte, whatever comes or came behind it. For readers.
+  void cut();
+  bool is_cut() const { return is_cut_; }
+
   /// Awaits the next byte, 0 to 255, or kEnd; it stays the next one.
   struct Peek {
     Input& in;
@@ -95,6 +99,7 @@ class Input {
   size_t limit_ = kNone;
   std::vector<size_t> marks_;
   bool ended_ = false;
+  bool is_cut_ = false;
   bool saw_end_ = false;
   std::coroutine_handle<> waiting_;
 };

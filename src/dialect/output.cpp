@@ -37,6 +37,7 @@ void Output::markup() {
 
 void Output::misfit() {
   flush_text();
+  ended_well_ = false;
   push(Misfit{}, covered_);
 }
 
@@ -51,7 +52,9 @@ void Output::start_call(std::string name, std::string id) {
 void Output::end_call(bool complete) {
   flush_arguments();
   is_open_ = false;
+  ended_well_ = complete;
   push(CallEnded{.call = calls_ - 1, .complete = complete}, in_.position());
+  if (complete && only_first_call_) in_.cut();
 }
 
 std::vector<Event> Output::take() {

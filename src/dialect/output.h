@@ -13,7 +13,9 @@ namespace tandem::dialect {
 /// Neighbouring text of a channel and pieces of arguments are joined until take(). Not thread-safe.
 class Output {
  public:
-  explicit Output(Input& in) : in_(in) {}
+  /// With `only_first_call` the answer is cut behind the first call that is complete.
+  explicit Output(Input& in, bool only_first_call = false)
+      : in_(in), only_first_call_(only_first_call) {}
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
@@ -33,6 +35,8 @@ class Output {
 
   bool is_call_open() const { return is_open_; }
   uint32_t calls() const { return calls_; }
+  /// The last call is complete, and nothing that was to be one failed since.
+  bool ended_well() const { return ended_well_; }
 
   std::vector<Event> take();
 
@@ -44,6 +48,7 @@ class Output {
   void flush_arguments();
 
   Input& in_;
+  const bool only_first_call_;
   std::vector<Event> events_;
   std::string text_;
   Channel channel_ = Channel::kText;
@@ -52,6 +57,7 @@ class Output {
   size_t covered_ = 0;  // end of the last event
   uint32_t calls_ = 0;
   bool is_open_ = false;
+  bool ended_well_ = false;
 };
 
 }  // namespace tandem::dialect

@@ -47,7 +47,7 @@ void Parser::MarkerSet::add(Marker::Kind kind, const std::string& text) {
 }
 
 Parser::Parser(std::shared_ptr<const Rules> rules, Channel first)
-    : rules_(std::move(rules)), channel_(first) {
+    : rules_(std::move(rules)), out_(in_, rules_->only_first_call), channel_(first) {
   make_sets();
   task_ = syntax() != nullptr && syntax()->owns_answer() ? syntax()->read_all(scope({})) : run();
 }
@@ -103,6 +103,10 @@ Task<bool> Parser::run() {
       const bool taken = co_await take_bare_call();
       if (taken) continue;
     }
+    if (only_calls_follow_ && !is_space(c)) {
+      in_.cut();
+      co_return true;
+    }
     in_.skip();
     put(static_cast<char>(c));
   }
@@ -146,6 +150,10 @@ Task<bool> Parser::take_marker() {
     out_.markup();
     co_return true;
   }
+  if (only_calls_follow_) {
+    here.go_back();
+    co_return false;
+  }
   out_.markup();
   channel_ = marker.kind == Marker::Kind::kThinkingStart ? Channel::kThinking : Channel::kText;
   is_block_open_ = false;
@@ -161,7 +169,7 @@ Task<bool> Parser::take_calls(const Input::Mark& marker, std::string_view start)
   in_.lift_limit();
   if (found == Found::kCalls || found == Found::kOpenCalls || found == Found::kNoCall) {
     out_.markup();
-    is_block_open_ = found == Found::kOpenCalls;
+    end_block(found);
     begin_segment();
     co_return true;
   }
@@ -169,8 +177,19 @@ Task<bool> Parser::take_calls(const Input::Mark& marker, std::string_view start)
     put_rest(marker, start.size());
     co_return true;
   }
-  if (found == Found::kBroken && !start.empty()) out_.misfit();
+  if (found == Found::kBroken && !start.empty()) {
+    out_.misfit();
+    only_calls_follow_ = false;
+  }
   co_return false;
+}
+
+void Parser::end_block(Found found) {
+  is_block_open_ = found == Found::kOpenCalls;
+  only_calls_follow_ = rules_->ends_after_calls && found != Found::kNoCall &&
+                       channel_ == Channel::kText && out_.ended_well();
+  const bool is_closed = found == Found::kCalls && !in_.saw_end();
+  if (only_calls_follow_ && is_closed && rules_->dialect->has_call_section()) in_.cut();
 }
 
 Task<bool> Parser::take_bare_call() {

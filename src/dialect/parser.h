@@ -24,6 +24,11 @@ struct Rules {
   std::optional<ThinkingMarkers> thinking = {};
   Tools tools = {};
   bool has_calls = true;  // false: markers of calls are text
+  /// The answer is over behind its calls: behind the end of their section, or, where each call
+  /// stands for itself, once something begins that is no further call. Calls inside thinking do not
+  /// count, nor do those that are not complete.
+  bool ends_after_calls = false;
+  bool only_first_call = false;  // it is over behind the first complete call already
 
   /// All strings that mean something, of which special tokens must be kept as text.
   std::vector<std::string> markers() const;
@@ -48,8 +53,12 @@ class Parser {
   /// The answer is over.
   std::vector<Event> finish();
 
-  /// Where text goes now.
+  /// The answer ended behind its calls: what comes is not looked at.
+  bool is_over() const { return in_.is_cut(); }
+
+  /// Where text goes now. Not for syntaxes that own the answer.
   Channel channel() const { return channel_; }
+  bool is_in_call() const { return out_.is_call_open(); }
 
  private:
   struct Marker {
@@ -77,18 +86,22 @@ class Parser {
   void put_rest(const Input::Mark& marker, size_t marker_size);
   void begin_segment();
   void put(char byte);
-  Scope scope(std::string_view start) { return {in_, out_, rules_->tools, start}; }
+  void end_block(Found found);
+  Scope scope(std::string_view start) {
+    return {in_, out_, rules_->tools, start, rules_->ends_after_calls};
+  }
   const Syntax* syntax() const;
 
   std::shared_ptr<const Rules> rules_;
   MarkerSet sets_[2];       // by channel
   MarkerSet open_sets_[2];  // while a block of calls may still be closed
   Input in_;
-  Output out_{in_};
+  Output out_;
   Channel channel_;
   bool is_block_open_ = false;
-  bool at_start_ = true;    // of a segment: only white space so far
-  std::string space_ = {};  // that white space
+  bool only_calls_follow_ = false;  // anything else ends the answer
+  bool at_start_ = true;            // of a segment: only white space so far
+  std::string space_ = {};          // that white space
   CodeQuote quote_;
   Task<bool> task_;
 };

@@ -61,6 +61,28 @@ void check_calls(const Joined& seen, const Answer& answer) {
   }
 }
 
+/// In random pieces, as long as the answer is not over.
+Joined parse_ending(const std::shared_ptr<const Rules>& rules,
+                    std::string_view text,
+                    std::mt19937& random,
+                    bool& is_over) {
+  Parser parser(rules, Channel::kText);
+  Joined joined;
+  while (!text.empty() && !parser.is_over()) {
+    const size_t size = std::min<size_t>(text.size(), 1 + random() % 24);
+    joined.add(parser.feed(text.substr(0, size)));
+    text.remove_prefix(size);
+  }
+  is_over = parser.is_over();
+  joined.add(parser.finish());
+  return joined;
+}
+
+bool same_events(const Joined& a, const Joined& b) {
+  return a.text == b.text && a.thinking == b.thinking && a.calls == b.calls &&
+         a.misfits == b.misfits && a.order == b.order;
+}
+
 }  // namespace
 
 TEST_CASE("dialects: a rendered call is read back, and cuts change nothing") {
@@ -144,4 +166,90 @@ TEST_CASE("dialects: what no call is in is text to the last byte") {
     CHECK(seen.calls.empty());
     CHECK(seen.misfits == 0);
   }
+}
+
+TEST_CASE("dialects: an answer that ends behind its calls is the answer cut there") {
+  for (const Dialect& dialect : all()) {
+    std::mt19937 random(17);
+    const auto all_of_it = rules_of(dialect.name, Tools(sample_tools()));
+    auto ending = std::make_shared<Rules>(*all_of_it);
+    ending->ends_after_calls = true;
+    for (int round = 0; round < kCuts; ++round) {
+      Answer answer = random_answer(dialect, random);
+      if (answer.calls.empty()) continue;
+      const std::string calls = render(dialect.layout, answer.calls);
+      const size_t end = answer.text.find(calls) + calls.size();
+      const std::string kept = answer.text.substr(0, end);
+      // White space, thinking, text: no further call.
+      answer.text = kept + "\n" + (random() % 2 == 0 ? "<think>more" : "And more.");
+      CAPTURE(dialect.name);
+      CAPTURE(answer.text);
+      const Joined wanted = parse(all_of_it, kept);
+      CHECK(wanted.calls.size() == answer.calls.size());
+      bool is_over = false;
+      const Joined seen = parse_ending(ending, answer.text, random, is_over);
+      CHECK(is_over);
+      CHECK(same_events(seen, wanted));
+      if (!same_events(seen, wanted) || !is_over) return;
+    }
+  }
+}
+
+TEST_CASE("dialects: an answer goes on while its calls may go on") {
+  for (const Dialect& dialect : all()) {
+    std::mt19937 random(19);
+    auto ending = std::make_shared<Rules>(*rules_of(dialect.name, Tools(sample_tools())));
+    ending->ends_after_calls = true;
+    for (int round = 0; round < 200; ++round) {
+      const Answer answer = random_answer(dialect, random);
+      const std::string calls = answer.calls.empty() ? "" : render(dialect.layout, answer.calls);
+      const size_t last =
+          calls.empty() ? answer.text.size() : answer.text.find(calls) + calls.size();
+      // Everything but the last byte of the calls.
+      const std::string part = answer.text.substr(0, last - (calls.empty() ? 0 : 1));
+      CAPTURE(dialect.name);
+      CAPTURE(part);
+      Parser parser(ending, Channel::kText);
+      parser.feed(part);
+      CHECK(!parser.is_over());
+    }
+  }
+}
+
+TEST_CASE("dialects: with one call wanted, the answer is cut behind the first complete one") {
+  for (const Dialect& dialect : all()) {
+    std::mt19937 random(23);
+    auto one = std::make_shared<Rules>(*rules_of(dialect.name, Tools(sample_tools())));
+    one->ends_after_calls = one->only_first_call = true;
+    for (int round = 0; round < 300; ++round) {
+      const Answer answer = random_answer(dialect, random);
+      if (answer.calls.empty()) continue;
+      CAPTURE(dialect.name);
+      CAPTURE(answer.text);
+      bool is_over = false;
+      const Joined seen = parse_ending(one, answer.text, random, is_over);
+      CHECK(is_over);
+      REQUIRE(seen.calls.size() == 1);
+      CHECK(seen.calls[0].complete);
+      CHECK(seen.calls[0].name == answer.calls[0].name);
+      CHECK(Json::parse(seen.calls[0].arguments).size() == answer.calls[0].arguments.size());
+      CHECK(seen.misfits == 0);
+    }
+  }
+}
+
+TEST_CASE("dialects: a call inside thinking, or one that failed, ends no answer") {
+  auto ending = std::make_shared<Rules>(*rules_of("json_tools", Tools(sample_tools())));
+  ending->ends_after_calls = true;
+  const std::string call = R"(<tool_call>{"name": "ls", "arguments": {}}</tool_call>)";
+  Joined seen = parse(ending, "<think>a" + call + "b</think>c");
+  CHECK(seen.thinking == "ab");
+  CHECK(seen.text == "c");
+  CHECK(seen.calls.size() == 1);
+  seen = parse(ending, call + R"(<tool_call>{"name": 7}</tool_call> rest)");
+  CHECK(seen.text == R"(<tool_call>{"name": 7}</tool_call> rest)");
+  CHECK(seen.misfits == 1);
+  seen = parse(ending, call + "\n<tool_call> is the tag");
+  CHECK(seen.text == "");
+  CHECK(seen.misfits == 0);
 }

@@ -17,7 +17,8 @@ struct Scope {
   Input& in;
   Output& out;
   const Tools& tools;
-  std::string_view start = {};  // the marker that was read; empty after a bare start
+  std::string_view start = {};    // the marker that was read; empty after a bare start
+  bool ends_after_calls = false;  // see Rules; for syntaxes that own the answer
 };
 
 /// What followed a start marker.
