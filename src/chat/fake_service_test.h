@@ -68,6 +68,39 @@ class FakeService final : public Service {
     return prompt_tokens(request);
   }
 
+  /// A prompt is its messages' JSON, a token a byte.
+  Result<std::string> render(const Conversation& conversation) const override {
+    const std::lock_guard lock(mutex_);
+    if (refusal_) return *refusal_;
+    return conversation.messages.dump() + (conversation.tools.is_null() ? "" : "tools") +
+           conversation.template_arguments.dump();
+  }
+
+  Result<std::vector<gen::TokenId>> encode(std::string_view text, bool add_special) const override {
+    std::vector<gen::TokenId> ids;
+    if (add_special) ids.push_back(kSpecial);
+    for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
+    return ids;
+  }
+
+  Result<std::vector<std::string>> token_bytes(
+      const std::vector<gen::TokenId>& ids) const override {
+    std::vector<std::string> out;
+    for (const gen::TokenId id : ids) {
+      if (id < 0 || id > kSpecial) return Error{ErrorCode::kInvalid, "no such token", "tokens"};
+      out.push_back(id == kSpecial ? "<s>" : std::string(1, static_cast<char>(id)));
+    }
+    return out;
+  }
+
+  Result<std::string> decode(const std::vector<gen::TokenId>& ids) const override {
+    const auto pieces = token_bytes(ids);
+    if (!pieces) return pieces.error();
+    std::string out;
+    for (const std::string& piece : *pieces) out += piece;
+    return out;
+  }
+
   std::vector<Warning> warnings(const Request&) const override {
     const std::lock_guard lock(mutex_);
     return warnings_;
@@ -130,6 +163,8 @@ class FakeService final : public Service {
     const auto* ids = raw ? std::get_if<std::vector<gen::TokenId>>(&raw->prompt) : nullptr;
     return ids ? static_cast<uint32_t>(ids->size()) : 7;
   }
+
+  static constexpr gen::TokenId kSpecial = 256;
 
  private:
   struct Running {

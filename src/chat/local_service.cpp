@@ -265,18 +265,22 @@ Result<LocalService::Prompt> LocalService::make_prompt(const Request& request) c
   return raw_prompt(std::get<RawPrompt>(request.input));
 }
 
-Result<LocalService::Prompt> LocalService::render_prompt(const Conversation& conversation) const {
+Result<std::string> LocalService::render(const Conversation& conversation) const {
   if (text_.chat_template == nullptr) {
     return Error{.code = ErrorCode::kUnsupported,
                  .message = "the model has no chat template; ask for a completion of a prompt",
                  .field = "messages"};
   }
-  auto rendered = render(conversation,
-                         {.chat_template = *text_.chat_template,
-                          .default_arguments = options_.template_arguments,
-                          .has_thinking = text_.thinking.has_value(),
-                          .describes_tools = hides_tools(conversation, text_) ? &dialect_ : nullptr,
-                          .now = options_.local_time()});
+  return chat::render(conversation,
+                      {.chat_template = *text_.chat_template,
+                       .default_arguments = options_.template_arguments,
+                       .has_thinking = text_.thinking.has_value(),
+                       .describes_tools = hides_tools(conversation, text_) ? &dialect_ : nullptr,
+                       .now = options_.local_time()});
+}
+
+Result<LocalService::Prompt> LocalService::render_prompt(const Conversation& conversation) const {
+  const auto rendered = render(conversation);
   if (!rendered) return rendered.error();
   auto ids = text_.tokenizer->encode(*rendered, false);
   if (!ids) return ids.error();
@@ -296,13 +300,39 @@ Result<LocalService::Prompt> LocalService::raw_prompt(const RawPrompt& raw) cons
     prompt.ids = std::move(*encoded);
   }
   if (prompt.ids.empty()) return invalid("the prompt is empty", "prompt");
-  const auto vocab = int64_t{this->vocab()};
-  for (const gen::TokenId id : prompt.ids) {
-    if (id < 0 || id >= vocab) {
-      return invalid(fmt::format("token {} is not in the vocabulary of {}", id, vocab), "prompt");
-    }
-  }
+  if (const Status known = check_ids(prompt.ids, "prompt"); !known) return known.error();
   return prompt;
+}
+
+Status LocalService::check_ids(const std::vector<gen::TokenId>& ids, const char* field) const {
+  const auto vocab = int64_t{this->vocab()};
+  const auto outside =
+      std::ranges::find_if(ids, [&](gen::TokenId id) { return id < 0 || id >= vocab; });
+  if (outside == ids.end()) return {};
+  return invalid(fmt::format("token {} is not in the vocabulary of {}", *outside, vocab), field);
+}
+
+Result<std::vector<gen::TokenId>> LocalService::encode(std::string_view text,
+                                                       bool add_special) const {
+  return text_.tokenizer->encode(text, add_special);
+}
+
+Result<std::vector<std::string>> LocalService::token_bytes(
+    const std::vector<gen::TokenId>& ids) const {
+  if (const Status known = check_ids(ids, "tokens"); !known) return known.error();
+  std::vector<std::string> out;
+  out.reserve(ids.size());
+  for (const gen::TokenId id : ids) out.emplace_back(text_.tokenizer->bytes(id));
+  return out;
+}
+
+Result<std::string> LocalService::decode(const std::vector<gen::TokenId>& ids) const {
+  if (const Status known = check_ids(ids, "tokens"); !known) return known.error();
+  text::Detokenizer detokenizer(*text_.tokenizer);
+  std::string out;
+  for (const gen::TokenId id : ids) out += detokenizer.push(id);
+  if (detokenizer.finish()) out += "\uFFFD";
+  return out;
 }
 
 ModelInfo LocalService::model() const {

@@ -39,6 +39,10 @@ class LocalService final : public Service {
   ModelInfo model() const override;
   Result<uint32_t> submit(Request request, Sink sink) override;
   Result<uint32_t> count_prompt(const Request& request) const override;
+  Result<std::string> render(const Conversation& conversation) const override;
+  Result<std::vector<gen::TokenId>> encode(std::string_view text, bool add_special) const override;
+  Result<std::vector<std::string>> token_bytes(const std::vector<gen::TokenId>& ids) const override;
+  Result<std::string> decode(const std::vector<gen::TokenId>& ids) const override;
   std::vector<Warning> warnings(const Request& request) const override;
   bool cancel(const std::string& id) override;
 
@@ -57,6 +61,7 @@ class LocalService final : public Service {
   Result<Prompt> render_prompt(const Conversation& conversation) const;
   Result<Prompt> raw_prompt(const RawPrompt& raw) const;
   Status check(const Request& request) const;
+  Status check_ids(const std::vector<gen::TokenId>& ids, const char* field) const;
   Status check_fits(const Prompt& prompt) const;
   gen::Request to_generation(const Request& request, const Prompt& prompt) const;
   uint32_t vocab() const;

@@ -323,3 +323,29 @@ TEST_CASE("service: models without a template serve raw prompts only") {
   asked.input = RawPrompt{.prompt = std::string("x")};
   CHECK(service.submit(asked, [](const Event&) {}));
 }
+
+TEST_CASE("service: a prompt without a generation is the one that a generation has") {
+  Harness harness;
+  harness.answer("hello");
+  harness.run(Harness::request());
+  const auto sent = harness.fake.submitted().front().prompt;
+  const Request asked = Harness::request();
+  const auto text = harness.service.render(std::get<Conversation>(asked.input));
+  REQUIRE(text.has_value());
+  CHECK(harness.service.encode(*text, false).value() == sent);
+  CHECK(harness.service.decode(sent).value() == *text);
+  std::string joined;
+  const auto pieces = harness.service.token_bytes(sent).value();
+  for (const std::string& bytes : pieces) joined += bytes;
+  CHECK(joined == *text);
+  CHECK_FALSE(harness.service.encode("\xFF", false).has_value());
+}
+
+TEST_CASE("service: ids outside of the vocabulary have no text") {
+  Harness harness;
+  for (const gen::TokenId id : {-1, 1 << 30}) {
+    CHECK(harness.service.decode({id}).error().field == "tokens");
+    CHECK(harness.service.token_bytes({id}).error().code == ErrorCode::kInvalid);
+  }
+  CHECK(harness.service.decode({}).value().empty());
+}

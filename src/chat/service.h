@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -51,6 +52,22 @@ class Service {
   /// How many tokens submit() would make of the prompt, also where it is too long. Other errors are
   /// those of submit().
   virtual Result<uint32_t> count_prompt(const Request& request) const = 0;
+
+  /// The conversation as the text of a prompt. Errors are those of submit().
+  virtual Result<std::string> render(const Conversation& conversation) const = 0;
+
+  /// The text's token ids, with what the tokenizer puts around it when `add_special`. kInvalid when
+  /// it is not UTF-8.
+  virtual Result<std::vector<gen::TokenId>> encode(std::string_view text,
+                                                   bool add_special) const = 0;
+
+  /// The bytes that each id stands for, perhaps part of a character; special tokens as they are
+  /// spelled. kInvalid, field "tokens", for an id outside of the vocabulary.
+  virtual Result<std::vector<std::string>> token_bytes(
+      const std::vector<gen::TokenId>& ids) const = 0;
+
+  /// The text of all the ids, with U+FFFD for bytes that are no character. Errors as above.
+  virtual Result<std::string> decode(const std::vector<gen::TokenId>& ids) const = 0;
 
   /// What the model's template does not read of a conversation: tools, template arguments.
   virtual std::vector<Warning> warnings(const Request& request) const = 0;

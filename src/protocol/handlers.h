@@ -20,6 +20,9 @@ void list_models(Api& api, const net::Request& request, const ReplyPtr& reply);
 void show_model(Api& api, const net::Request& request, const ReplyPtr& reply);
 void list_requests(Api& api, const net::Request& request, const ReplyPtr& reply);
 void stop_request(Api& api, const net::Request& request, const ReplyPtr& reply);
+void tokenize(Api& api, const net::Request& request, const ReplyPtr& reply);
+void detokenize(Api& api, const net::Request& request, const ReplyPtr& reply);
+void apply_template(Api& api, const net::Request& request, const ReplyPtr& reply);
 
 namespace openai {
 

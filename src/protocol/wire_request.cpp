@@ -15,16 +15,6 @@ constexpr size_t kMaxStopBytes = 1024;
 constexpr int64_t kMaxTokens = std::numeric_limits<int32_t>::max();
 constexpr double kMaxSeconds = 7.0 * 24 * 3600;
 
-void read_model(Fields& fields, const ParseContext& context, WireRequest& out) {
-  const Json* value = fields.any("model");
-  out.model = context.model.id;
-  if (!value) return;
-  if (!value->is_string()) return fields.refuse_value("model", "must be a string");
-  const auto& name = value->get_ref<const std::string&>();
-  if (!is_served(name, context)) return fields.keep(unknown_model(name));
-  if (!name.empty()) out.model = name;
-}
-
 void read_float(Fields& fields, const char* name, double least, double most, float& out) {
   if (const auto value = fields.number(name, least, most)) out = static_cast<float>(*value);
 }
@@ -161,6 +151,35 @@ Result<Json> parse_body(std::string_view body) {
     return Error{ErrorCode::kInvalid, "the body must be a JSON object, not " + excerpt(*json)};
   }
   return json;
+}
+
+void read_model(Fields& fields, const ParseContext& context, WireRequest& out) {
+  const Json* value = fields.any("model");
+  out.model = context.model.id;
+  if (!value) return;
+  if (!value->is_string()) return fields.refuse_value("model", "must be a string");
+  const auto& name = value->get_ref<const std::string&>();
+  if (!is_served(name, context)) return fields.keep(unknown_model(name));
+  if (!name.empty()) out.model = name;
+}
+
+std::optional<std::vector<gen::TokenId>> read_ids(Fields& fields,
+                                                  const char* name,
+                                                  const Json& value,
+                                                  const ParseContext& context) {
+  std::vector<gen::TokenId> ids;
+  const int64_t vocab = context.model.vocab == 0 ? INT32_MAX : int64_t{context.model.vocab};
+  for (const Json& entry : value) {
+    const bool whole = entry.is_number_integer() &&
+                       !(entry.is_number_unsigned() && entry.get<uint64_t>() > INT32_MAX);
+    if (!whole || entry.get<int64_t>() < 0 || entry.get<int64_t>() >= vocab) {
+      fields.refuse(
+          name, fmt::format("must hold token ids from 0 to {}, not {}", vocab - 1, excerpt(entry)));
+      return std::nullopt;
+    }
+    ids.push_back(entry.get<gen::TokenId>());
+  }
+  return ids;
 }
 
 void read_generation(Fields& fields, const ParseContext& context, WireRequest& out) {

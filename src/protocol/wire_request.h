@@ -41,6 +41,15 @@ Result<Json> parse_body(std::string_view body);
 
 // Readers of fields that several wires have. Errors are kept in `fields`.
 
+/// Which model, for `out.model`.
+void read_model(Fields& fields, const ParseContext& context, WireRequest& out);
+
+/// An array of token ids of the vocabulary, given as the field `name`.
+std::optional<std::vector<gen::TokenId>> read_ids(Fields& fields,
+                                                  const char* name,
+                                                  const Json& value,
+                                                  const ParseContext& context);
+
 /// Model, stream, sampling, limits and scheduling.
 void read_generation(Fields& fields, const ParseContext& context, WireRequest& out);
 

@@ -57,13 +57,7 @@ void refuse_unsupported(Fields& fields) {
 
 }  // namespace
 
-Result<WireRequest> parse_chat(std::string_view body, const ParseContext& context) {
-  const auto json = parse_body(body);
-  if (!json) return json.error();
-  Fields fields(*json);
-  WireRequest out;
-  read_shared(fields, context, out);
-  read_logprobs(fields, context, out.request);
+void read_conversation(Fields& fields, const ParseContext& context, WireRequest& out) {
   chat::Conversation conversation;
   conversation.messages = read_messages(fields, out.warnings);
   Json tools = read_tools(fields);
@@ -72,8 +66,7 @@ Result<WireRequest> parse_chat(std::string_view body, const ParseContext& contex
   read_template_arguments(fields, conversation.template_arguments);
   conversation.continues_last_message = read_continuation(fields, conversation.messages);
   const RoleMapping roles = read_role_mapping(fields);
-  refuse_unsupported(fields);
-  if (const Status ok = finish_fields(fields, context, out); !ok) return ok.error();
+  if (fields.error()) return;
   if (context.model.has_chat_template) {
     out.request.input = std::move(conversation);
   } else {
@@ -83,6 +76,18 @@ Result<WireRequest> parse_chat(std::string_view body, const ParseContext& contex
     }
     out.request.input = chat::RawPrompt{render_plainly(conversation, roles)};
   }
+}
+
+Result<WireRequest> parse_chat(std::string_view body, const ParseContext& context) {
+  const auto json = parse_body(body);
+  if (!json) return json.error();
+  Fields fields(*json);
+  WireRequest out;
+  read_shared(fields, context, out);
+  read_logprobs(fields, context, out.request);
+  read_conversation(fields, context, out);
+  refuse_unsupported(fields);
+  if (const Status ok = finish_fields(fields, context, out); !ok) return ok.error();
   return out;
 }
 

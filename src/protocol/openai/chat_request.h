@@ -10,4 +10,9 @@ namespace tandem::protocol::openai {
 /// kInvalid and kUnsupported name field, value and rule; kNotFound: another model.
 Result<WireRequest> parse_chat(std::string_view body, const ParseContext& context);
 
+/// What of a body makes the prompt of a conversation, as out.request.input: messages, tools and
+/// whether they are shown, what the template is given, what is gone on with. Errors are kept in
+/// `fields`.
+void read_conversation(Fields& fields, const ParseContext& context, WireRequest& out);
+
 }  // namespace tandem::protocol::openai

@@ -11,22 +11,6 @@ namespace {
 
 using Prompt = std::variant<std::string, std::vector<gen::TokenId>>;
 
-std::optional<Prompt> read_ids(Fields& fields, const Json& value, const ParseContext& context) {
-  std::vector<gen::TokenId> ids;
-  const int64_t vocab = context.model.vocab == 0 ? INT32_MAX : int64_t{context.model.vocab};
-  for (const Json& entry : value) {
-    const bool whole = entry.is_number_integer() &&
-                       !(entry.is_number_unsigned() && entry.get<uint64_t>() > INT32_MAX);
-    if (!whole || entry.get<int64_t>() < 0 || entry.get<int64_t>() >= vocab) {
-      fields.refuse("prompt", fmt::format("must hold token ids from 0 to {}, not {}", vocab - 1,
-                                          excerpt(entry)));
-      return std::nullopt;
-    }
-    ids.push_back(entry.get<gen::TokenId>());
-  }
-  return ids;
-}
-
 std::optional<Prompt> read_prompt(Fields& fields, const ParseContext& context) {
   const Json* value = fields.any("prompt");
   if (!value) {
@@ -46,7 +30,7 @@ std::optional<Prompt> read_prompt(Fields& fields, const ParseContext& context) {
     return std::nullopt;
   }
   if (value->is_string()) return Prompt(value->get<std::string>());
-  if (value->is_array()) return read_ids(fields, *value, context);
+  if (value->is_array()) return read_ids(fields, "prompt", *value, context);
   fields.refuse("prompt", "must be a string or an array of token ids, not " + excerpt(*value));
   return std::nullopt;
 }
