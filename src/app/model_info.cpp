@@ -10,6 +10,12 @@ namespace tandem::app {
 
 chat::ModelInfo model_info(const format::Checkpoint& checkpoint, uint32_t context) {
   chat::ModelInfo info;
+  info.container = checkpoint.gguf() ? "gguf" : "safetensors";
+  info.weight_bytes = checkpoint.weight_bytes();
+  if (checkpoint.config().is_object()) {
+    const auto family = checkpoint.config().find("model_type");
+    if (family != checkpoint.config().end() && family->is_string()) info.family = *family;
+  }
   const auto sizes = format::read_sizes(checkpoint.config());
   if (!sizes) return info;
   info.vocab = sizes->vocab;

@@ -339,6 +339,7 @@ ModelInfo LocalService::model() const {
   ModelInfo info = info_;
   info.max_context = max_context();
   info.max_output = std::min(info.max_output, info.max_context);
+  info.can_think = text_.thinking.has_value();
   return info;
 }
 

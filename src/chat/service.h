@@ -26,6 +26,10 @@ struct ModelInfo {
   uint32_t vocab = 0;   // token ids are below this
   int64_t created = 0;  // Unix seconds
   bool has_chat_template = false;
+  bool can_think = false;      // thinking is told apart from text
+  std::string family = {};     // "model_type" of the checkpoint
+  std::string container = {};  // of its files: "safetensors" or "gguf"
+  uint64_t weight_bytes = 0;
 };
 
 /// What of a request has no effect here.

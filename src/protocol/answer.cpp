@@ -58,6 +58,8 @@ std::string AnswerEncoder::waiting(const chat::Progress* progress, std::chrono::
   return net::encode_sse_comment(fmt::format("keepalive {}/{}", progress->done, progress->total));
 }
 
+net::Headers AnswerEncoder::stream_headers() const { return net::sse_headers(); }
+
 net::Response AnswerEncoder::refusal(const Error& error) { return error_response(error); }
 
 const char* name(chat::FinishReason reason) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "chat/event.h"
 #include "chat/service.h"
 #include "net/reply.h"
@@ -46,6 +47,7 @@ struct AnswerHead {
   bool include_usage = false;
   bool logprobs = false;
   std::vector<chat::Warning> warnings = {};
+  const Clock* clock = nullptr;  // for wires that tell how long it took; outlives the request
 };
 
 /// Writes the events of one request for one client. Calls come one at a time.
@@ -56,7 +58,10 @@ class AnswerEncoder {
   /// Before everything else, once the request is accepted. What it gives begins a stream.
   virtual std::string accepted(uint32_t prompt_tokens);
 
-  // Streamed: bytes of server-sent events; may be empty.
+  /// Once, before the first part of the answer, streamed or not.
+  virtual void began() {}
+
+  // Streamed: bytes of server-sent events (or what stream_headers() say); may be empty.
   virtual std::string delta(uint32_t choice, const chat::Delta& delta) = 0;
   // Tool calls come on wires that have tools only.
   virtual std::string call_started(uint32_t choice, const chat::CallStarted& call);
@@ -74,6 +79,7 @@ class AnswerEncoder {
   /// Not streamed: the body.
   virtual std::string whole(const std::vector<Answer>& answers, const chat::Usage& total) = 0;
   virtual net::Response refusal(const Error& error);
+  virtual net::Headers stream_headers() const;
   /// Of both kinds of answers, besides X-Request-Id.
   virtual net::Headers headers() const { return {}; }
 };

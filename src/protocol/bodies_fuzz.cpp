@@ -6,6 +6,8 @@
 #include "protocol/anthropic/errors.h"
 #include "protocol/anthropic/messages_request.h"
 #include "protocol/errors.h"
+#include "protocol/ollama/errors.h"
+#include "protocol/ollama/request.h"
 #include "protocol/openai/chat_request.h"
 #include "protocol/openai/completion_request.h"
 #include "protocol/openai/responses_request.h"
@@ -37,5 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check(openai::parse_completion(body, context), error_response);
   check(openai::parse_responses(body, context), error_response);
   check(anthropic::parse_messages(body, context), anthropic::error_response);
+  check(ollama::parse_chat(body, context), ollama::error_response);
+  check(ollama::parse_generate(body, context), ollama::error_response);
   return 0;
 }

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <random>
 
-#include "net/sse.h"
 #include "protocol/errors.h"
 
 namespace tandem::protocol {
@@ -92,7 +91,7 @@ void Call::accepted(uint32_t prompt_tokens) {
     std::string opening = encoder_->accepted(prompt_tokens);
     const auto period = api_.options().keep_alive;
     if (stream_) {
-      reply_->start(200, with_id(net::sse_headers()));
+      reply_->start(200, with_id(encoder_->stream_headers()));
       if (!opening.empty()) reply_->write(std::move(opening));
       if (period.count() > 0) {
         reply_->keep_alive(period, [weak] {
@@ -157,7 +156,7 @@ void Call::handle(const chat::Event& event) {
     if (stream_ && !talking_ && api_.options().keep_alive.count() > 0) wait_on();
     return;
   }
-  talking_ = true;
+  if (!std::exchange(talking_, true)) encoder_->began();
   last_shown_ = api_.clock().now();
   if (stream_) {
     reply_->write(encoded(event));

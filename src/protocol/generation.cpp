@@ -15,22 +15,31 @@ void start_generation(const Wire& wire,
     api.metrics().refused(wire.endpoint, status_of(parsed.error()));
     return reply->send(wire.refuse(parsed.error()));
   }
-  for (chat::Warning& warning : api.service().warnings(parsed->request)) {
-    parsed->warnings.push_back(std::move(warning));
+  begin_generation(wire, api, request, reply, std::move(*parsed));
+}
+
+void begin_generation(const Wire& wire,
+                      Api& api,
+                      const net::Request& request,
+                      const ReplyPtr& reply,
+                      WireRequest parsed) {
+  for (chat::Warning& warning : api.service().warnings(parsed.request)) {
+    parsed.warnings.push_back(std::move(warning));
   }
   const std::string id = new_request_id(wire.id_prefix);
   auto encoder = wire.make_encoder({.id = id,
-                                    .model = parsed->model,
+                                    .model = parsed.model,
                                     .fingerprint = api.options().fingerprint,
                                     .created = unix_seconds(),
-                                    .include_usage = parsed->include_usage,
-                                    .logprobs = parsed->request.logprobs.has_value(),
-                                    .warnings = parsed->warnings},
-                                   *parsed, api.options());
+                                    .include_usage = parsed.include_usage,
+                                    .logprobs = parsed.request.logprobs.has_value(),
+                                    .warnings = parsed.warnings,
+                                    .clock = &api.clock()},
+                                   parsed, api.options());
   Call::start(api, request, reply,
               {.id = id,
                .endpoint = wire.endpoint,
-               .wire = std::move(*parsed),
+               .wire = std::move(parsed),
                .encoder = std::move(encoder)});
 }
 

@@ -26,4 +26,11 @@ void start_generation(const Wire& wire,
                       const net::Request& request,
                       const ReplyPtr& reply);
 
+/// The same of a request that is parsed already.
+void begin_generation(const Wire& wire,
+                      Api& api,
+                      const net::Request& request,
+                      const ReplyPtr& reply,
+                      WireRequest parsed);
+
 }  // namespace tandem::protocol

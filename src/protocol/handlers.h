@@ -38,4 +38,15 @@ void messages(Api& api, const net::Request& request, const ReplyPtr& reply);
 void count_tokens(Api& api, const net::Request& request, const ReplyPtr& reply);
 
 }  // namespace anthropic
+
+namespace ollama {
+
+void chat(Api& api, const net::Request& request, const ReplyPtr& reply);
+void generate(Api& api, const net::Request& request, const ReplyPtr& reply);
+void list_loaded(Api& api, const net::Request& request, const ReplyPtr& reply);
+void list_tags(Api& api, const net::Request& request, const ReplyPtr& reply);
+void show(Api& api, const net::Request& request, const ReplyPtr& reply);
+void version(Api& api, const net::Request& request, const ReplyPtr& reply);
+
+}  // namespace ollama
 }  // namespace tandem::protocol

@@ -63,30 +63,6 @@ void read_logit_bias(Fields& fields, const ParseContext& context, gen::Sampling&
   }
 }
 
-void read_sampling(Fields& fields, const ParseContext& context, gen::Sampling& out) {
-  out = context.options.sampling;
-  read_float(fields, "temperature", 0, 100, out.temperature);
-  read_top_p(fields, out.top_p);
-  read_count(fields, "top_k", -1, out.top_k);
-  read_float(fields, "min_p", 0, 1, out.min_p);
-  read_float(fields, "xtc_probability", 0, 1, out.xtc_probability);
-  read_float(fields, "xtc_threshold", 0, 1, out.xtc_threshold);
-  read_penalty(fields, "repetition_penalty", 0, 100, out.repetition);
-  read_penalty(fields, "presence_penalty", -10, 10, out.presence);
-  read_penalty(fields, "frequency_penalty", -10, 10, out.frequency);
-  read_logit_bias(fields, context, out);
-}
-
-void read_seed(Fields& fields, std::optional<uint64_t>& out) {
-  const Json* value = fields.any("seed");
-  if (!value) return;
-  if (!value->is_number_integer()) {
-    return fields.refuse_value("seed", "must be a whole number of at most 64 bits");
-  }
-  out = value->is_number_unsigned() ? value->get<uint64_t>()
-                                    : static_cast<uint64_t>(value->get<int64_t>());
-}
-
 void read_limits(Fields& fields, chat::Request& out) {
   const auto old_name = fields.integer("max_tokens", 1, kMaxTokens);
   const auto new_name = fields.integer("max_completion_tokens", 1, kMaxTokens);
@@ -129,8 +105,13 @@ void read_thinking(Fields& fields, Json& template_arguments) {
 
 }  // namespace
 
-bool is_served(const std::string& name, const ParseContext& context) {
+bool is_served(const std::string& given, const ParseContext& context) {
+  constexpr std::string_view kTag = ":latest";
   const auto& aliases = context.options.aliases;
+  if (given == context.model.id) return true;
+  const std::string name = given.size() > kTag.size() && given.ends_with(kTag)
+                               ? given.substr(0, given.size() - kTag.size())
+                               : given;
   return name.empty() || name == "default_model" || name == context.model.id ||
          std::find(aliases.begin(), aliases.end(), name) != aliases.end();
 }
@@ -151,6 +132,30 @@ Result<Json> parse_body(std::string_view body) {
     return Error{ErrorCode::kInvalid, "the body must be a JSON object, not " + excerpt(*json)};
   }
   return json;
+}
+
+void read_sampling(Fields& fields, const ParseContext& context, gen::Sampling& out) {
+  out = context.options.sampling;
+  read_float(fields, "temperature", 0, 100, out.temperature);
+  read_top_p(fields, out.top_p);
+  read_count(fields, "top_k", -1, out.top_k);
+  read_float(fields, "min_p", 0, 1, out.min_p);
+  read_float(fields, "xtc_probability", 0, 1, out.xtc_probability);
+  read_float(fields, "xtc_threshold", 0, 1, out.xtc_threshold);
+  read_penalty(fields, "repetition_penalty", 0, 100, out.repetition);
+  read_penalty(fields, "presence_penalty", -10, 10, out.presence);
+  read_penalty(fields, "frequency_penalty", -10, 10, out.frequency);
+  read_logit_bias(fields, context, out);
+}
+
+void read_seed(Fields& fields, std::optional<uint64_t>& out) {
+  const Json* value = fields.any("seed");
+  if (!value) return;
+  if (!value->is_number_integer()) {
+    return fields.refuse_value("seed", "must be a whole number of at most 64 bits");
+  }
+  out = value->is_number_unsigned() ? value->get<uint64_t>()
+                                    : static_cast<uint64_t>(value->get<int64_t>());
 }
 
 void read_model(Fields& fields, const ParseContext& context, WireRequest& out) {

@@ -30,7 +30,8 @@ struct ParseContext {
   const Options& options;
 };
 
-/// Whether this names the served model: its id, an alias, "default_model" or nothing.
+/// Whether this names the served model: its id, an alias, "default_model" or nothing; with or
+/// without Ollama's ":latest".
 bool is_served(const std::string& name, const ParseContext& context);
 
 /// kNotFound about "model".
@@ -43,6 +44,10 @@ Result<Json> parse_body(std::string_view body);
 
 /// Which model, for `out.model`.
 void read_model(Fields& fields, const ParseContext& context, WireRequest& out);
+
+/// How to draw; what is left out is the operator's.
+void read_sampling(Fields& fields, const ParseContext& context, gen::Sampling& out);
+void read_seed(Fields& fields, std::optional<uint64_t>& out);
 
 /// An array of token ids of the vocabulary, given as the field `name`.
 std::optional<std::vector<gen::TokenId>> read_ids(Fields& fields,

@@ -1,0 +1,15 @@
+#include "protocol/ollama/errors.h"
+
+#include "protocol/errors.h"
+
+namespace tandem::protocol::ollama {
+
+Json error_body(const Error& error) { return Json{{"error", error.message}}; }
+
+net::Response error_response(const Error& error) {
+  net::Response response = protocol::error_response(error);
+  response.body = dump(error_body(error));
+  return response;
+}
+
+}  // namespace tandem::protocol::ollama

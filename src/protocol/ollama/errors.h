@@ -1,0 +1,16 @@
+// How an Error looks in Ollama's API.
+#pragma once
+
+#include "base/error.h"
+#include "net/reply.h"
+#include "protocol/json.h"
+
+namespace tandem::protocol::ollama {
+
+/// {"error": message}
+Json error_body(const Error& error);
+
+/// A whole response, with the status of the OpenAI wire.
+net::Response error_response(const Error& error);
+
+}  // namespace tandem::protocol::ollama

@@ -1,0 +1,117 @@
+#include "protocol/ollama/request.h"
+
+#include "protocol/message_rules.h"
+#include "protocol/ollama/messages.h"
+#include "protocol/ollama/options.h"
+#include "protocol/openai/messages.h"
+#include "protocol/openai/role_mapping.h"
+
+namespace tandem::protocol::ollama {
+namespace {
+
+/// Refuses a field, unless it holds what says nothing: an empty text or list, false or 0.
+void refuse_unless_empty(Fields& fields, const char* name) {
+  const Json* value = fields.any(name);
+  if (value && *value != "" && *value != false && *value != 0 && *value != Json::array()) {
+    fields.unsupported(name);
+  }
+}
+
+/// true, false or an effort.
+void read_think(Fields& fields, const ParseContext& context, Json& arguments, WireRequest& out) {
+  const Json* think = fields.any("think");
+  if (!think) return;
+  if (think->is_string() && *think != "") {
+    set_effort(think->get<std::string>(), arguments);
+    if (*think != "none") arguments["enable_thinking"] = true;
+  } else if (think->is_boolean()) {
+    arguments["enable_thinking"] = *think;
+  } else {
+    return fields.refuse_value("think", "must be true, false or an effort such as \"high\"");
+  }
+  if (*think != false && !context.model.can_think) {
+    warn(out.warnings, {.code = "thinking_not_offered",
+                        .message = "the model has no thinking that could be switched on"});
+  }
+}
+
+/// What both bodies have.
+void read_common(Fields& fields, const ParseContext& context, WireRequest& out) {
+  read_model(fields, context, out);
+  out.stream = fields.boolean("stream").value_or(true);
+  read_options(fields, context, out);
+  refuse_unless_empty(fields, "format");
+  refuse_unless_empty(fields, "logprobs");
+  refuse_unless_empty(fields, "top_logprobs");
+  fields.accept({"keep_alive", "truncate", "shift"});
+}
+
+/// As the conversation's prompt, also for a model without a template.
+void set_input(chat::Conversation conversation, const ParseContext& context, WireRequest& out) {
+  if (context.model.has_chat_template) {
+    out.request.input = std::move(conversation);
+  } else {
+    out.request.input = chat::RawPrompt{openai::render_plainly(conversation, {})};
+  }
+}
+
+/// The field is an empty list or text, or not there.
+bool is_empty(const Json& body, const char* name) {
+  const auto found = body.find(name);
+  return found == body.end() || found->is_null() || *found == "" || *found == Json::array();
+}
+
+}  // namespace
+
+Result<WireRequest> parse_chat(std::string_view body, const ParseContext& context) {
+  const auto json = parse_body(body);
+  if (!json) return json.error();
+  Fields fields(*json);
+  WireRequest out;
+  read_common(fields, context, out);
+  chat::Conversation conversation;
+  read_think(fields, context, conversation.template_arguments, out);
+  const bool says_nothing = is_empty(*json, "messages");
+  if (says_nothing) {
+    fields.accept({"messages"});
+    out.notes = kNothing;
+  } else {
+    conversation.messages = read_messages(fields, out.warnings);
+  }
+  conversation.tools = openai::read_tools(fields);
+  if (const Status ok = finish_fields(fields, context, out); !ok) return ok.error();
+  if (!says_nothing) set_input(std::move(conversation), context, out);
+  return out;
+}
+
+Result<WireRequest> parse_generate(std::string_view body, const ParseContext& context) {
+  const auto json = parse_body(body);
+  if (!json) return json.error();
+  Fields fields(*json);
+  WireRequest out;
+  read_common(fields, context, out);
+  chat::Conversation conversation;
+  read_think(fields, context, conversation.template_arguments, out);
+  const auto prompt = fields.string("prompt", SIZE_MAX).value_or("");
+  const auto system = fields.string("system", SIZE_MAX).value_or("");
+  const bool raw = fields.boolean("raw").value_or(false);
+  for (const char* name : {"suffix", "template", "images", "context", "width", "height", "steps"}) {
+    refuse_unless_empty(fields, name);
+  }
+  if (const Status ok = finish_fields(fields, context, out); !ok) return ok.error();
+  if (prompt.empty()) {
+    out.notes = kNothing;
+  } else if (raw) {
+    out.request.input = chat::RawPrompt{prompt};
+  } else {
+    if (!system.empty()) {
+      conversation.messages.push_back(Json{{"role", "system"}, {"content", system}});
+    }
+    conversation.messages.push_back(Json{{"role", "user"}, {"content", prompt}});
+    drop_request_line(conversation.messages);
+    set_input(std::move(conversation), context, out);
+  }
+  return out;
+}
+
+}  // namespace tandem::protocol::ollama
