@@ -1,10 +1,10 @@
-// The HTTP side of a server: routes over a session, and the listening socket.
+// The HTTP side of a server: routes over a backend, and the listening socket.
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include "app/session.h"
+#include "app/backend.h"
 #include "base/clock.h"
 #include "net/server.h"
 #include "protocol/api.h"
@@ -13,9 +13,9 @@ namespace tandem::app {
 
 class Front {
  public:
-  /// Listens at once; requests wait until the session is ready. The session must outlive it.
+  /// Listens at once; requests wait until the backend is ready. The backend must outlive it.
   /// Errors: those of net::Server::start.
-  static Result<std::unique_ptr<Front>> start(Session& session,
+  static Result<std::unique_ptr<Front>> start(Backend& backend,
                                               protocol::Options options,
                                               net::ServerOptions server);
 
@@ -25,9 +25,9 @@ class Front {
   void stop(std::chrono::milliseconds time) { server_->stop(time); }
 
  private:
-  Front(Session& session, protocol::Options options);
+  Front(Backend& backend, protocol::Options options);
 
-  Session& session_;
+  Backend& backend_;
   const SteadyClock clock_;
   protocol::Api api_;
   std::unique_ptr<net::Server> server_;  // last: its threads use what is above

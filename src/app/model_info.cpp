@@ -8,20 +8,25 @@
 
 namespace tandem::app {
 
-chat::ModelInfo model_info(const format::Checkpoint& checkpoint, uint32_t context) {
+chat::ModelInfo model_info(const nlohmann::json& config, uint32_t context) {
   chat::ModelInfo info;
-  info.container = checkpoint.gguf() ? "gguf" : "safetensors";
-  info.weight_bytes = checkpoint.weight_bytes();
-  if (checkpoint.config().is_object()) {
-    const auto family = checkpoint.config().find("model_type");
-    if (family != checkpoint.config().end() && family->is_string()) info.family = *family;
+  if (config.is_object()) {
+    const auto family = config.find("model_type");
+    if (family != config.end() && family->is_string()) info.family = *family;
   }
-  const auto sizes = format::read_sizes(checkpoint.config());
+  const auto sizes = format::read_sizes(config);
   if (!sizes) return info;
   info.vocab = sizes->vocab;
   info.native_context = sizes->max_positions;
   info.max_context = context == 0 ? info.native_context : std::min(context, info.native_context);
   info.max_output = info.max_context;
+  return info;
+}
+
+chat::ModelInfo model_info(const format::Checkpoint& checkpoint, uint32_t context) {
+  chat::ModelInfo info = model_info(checkpoint.config(), context);
+  info.container = checkpoint.gguf() ? "gguf" : "safetensors";
+  info.weight_bytes = checkpoint.weight_bytes();
   return info;
 }
 

@@ -2,17 +2,14 @@
 
 #include <doctest/doctest.h>
 
-#include "app/header_test.h"
-
 namespace tandem::app {
 namespace {
 
-/// The header of a small model; `positions` as it stands in the file.
-Header header(const nlohmann::json& positions, const nlohmann::json& vocab = 101) {
-  nlohmann::json config = {{"hidden_size", 64},        {"num_hidden_layers", 2},
-                           {"num_attention_heads", 4}, {"intermediate_size", 96},
-                           {"vocab_size", vocab},      {"max_position_embeddings", positions}};
-  return Header(std::move(config));
+/// The config of a small model; `positions` as it stands in the file.
+nlohmann::json header(const nlohmann::json& positions, const nlohmann::json& vocab = 101) {
+  return {{"hidden_size", 64},        {"num_hidden_layers", 2},
+          {"num_attention_heads", 4}, {"intermediate_size", 96},
+          {"vocab_size", vocab},      {"max_position_embeddings", positions}};
 }
 
 TEST_CASE(
@@ -42,7 +39,7 @@ TEST_CASE("model info: a bound above what the model was made for is told with bo
 TEST_CASE("model info: a header with fields of a wrong type is left to the ranks to refuse") {
   for (const chat::ModelInfo& info :
        {model_info(header("4096"), 0), model_info(header(4096, nullptr), 0),
-        model_info(Header(nlohmann::json::array()), 7)}) {
+        model_info(nlohmann::json::array(), 7)}) {
     CHECK(info.max_context == 0);
     CHECK(info.vocab == 0);
   }

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "app/comm_choice.h"
+#include "app/instance_json.h"
+#include "app/instance_metrics.h"
 #include "app/model_info.h"
 #include "app/system.h"
 #include "base/log.h"
@@ -151,5 +153,29 @@ Session::Session(text::ModelText text,
 
 // stop() gives every request its last event; only then may the service go.
 Session::~Session() { generator_->stop(); }
+
+nlohmann::ordered_json Session::instances() const {
+  return nlohmann::ordered_json::array({instance_json(generator_->snapshot(), split_)});
+}
+
+std::optional<std::string> Session::unready_reason() const {
+  const control::InstanceSnapshot instance = generator_->snapshot();
+  const bool is_ready = instance.state == control::InstanceState::kReady;
+  if (is_ready && instance.is_healthy && !instance.is_draining) return std::nullopt;
+  if (instance.is_draining) return "draining";
+  if (is_ready) return "no token was delivered for too long";
+  return fmt::format("instance is {}{}{}", control::name(instance.state),
+                     instance.trouble.empty() ? "" : ": ", instance.trouble);
+}
+
+std::optional<std::string> Session::end_reason() const {
+  const control::InstanceSnapshot instance = generator_->snapshot();
+  if (instance.state != control::InstanceState::kFailed) return std::nullopt;
+  return instance.trouble;
+}
+
+void Session::write_metrics(protocol::MetricsText& out) const {
+  app::write_metrics(out, {generator_->snapshot()});
+}
 
 }  // namespace tandem::app

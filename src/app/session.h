@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "app/backend.h"
 #include "app/model_path.h"
 #include "app/session_options.h"
 #include "base/result.h"
@@ -13,7 +14,7 @@
 
 namespace tandem::app {
 
-class Session {
+class Session final : public Backend {
  public:
   /// Reads the model's text side and starts its ranks; does not wait for them. Errors: what the
   /// model lacks.
@@ -23,11 +24,21 @@ class Session {
   static Result<std::unique_ptr<Session>> start_ready(const SessionOptions& options);
 
   /// Ends all ranks.
-  ~Session();
+  ~Session() override;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  chat::Service& service() { return *service_; }
+  chat::Service& service() override { return *service_; }
+  nlohmann::ordered_json instances() const override;
+  std::optional<std::string> unready_reason() const override;
+  std::optional<std::string> end_reason() const override;
+  void write_metrics(protocol::MetricsText& out) const override;
+  bool wait_ready(std::chrono::milliseconds time) override { return generator_->wait_ready(time); }
+  void drain() override { generator_->drain(); }
+  bool wait_drained(std::chrono::milliseconds time) override {
+    return generator_->wait_drained(time);
+  }
+
   control::InstanceGenerator& generator() { return *generator_; }
   const text::ModelText& text() const { return text_; }
   /// How the ranks share the model, and why.

@@ -40,6 +40,9 @@ std::string side_lines(const Json& engine) {
 }
 
 std::string instance_lines(const Json& instance) {
+  if (member_of(instance, "scripted") == true)
+    return fmt::format("instance {}: {}, plays a script\n", text_of(instance, "name"),
+                       text_of(instance, "state"));
   const Json& ranks = member_of(instance, "ranks");
   std::string out = fmt::format(
       "instance {}: {}, epoch {} ({} lost), {} split over {} rank{}\n", text_of(instance, "name"),

@@ -175,6 +175,7 @@ Result<uint32_t> LocalService::submit(Request request, Sink sink) {
   for (uint32_t choice = 0; choice < request.choices; ++choice) {
     generation.id = call->ids()[choice];
     generation.sampling.choice = choice;
+    if (options_.on_choice) options_.on_choice(request, generation.id);
     auto accepted = generator_.submit(
         generation, [call, choice, &generator = generator_](const gen::Event& event) {
           call->take(choice, event, generator);

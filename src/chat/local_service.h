@@ -21,6 +21,8 @@ struct LocalServiceOptions {
   std::function<text::LocalTime()> local_time = text::machine_time;
   std::function<uint64_t()> draw_seed = {};  // unset: from the system's random device
   std::string tool_dialect = {};  // name of a dialect; empty: the one that the model shows
+  /// Told of each choice before the generator is, with its id there; may be empty.
+  std::function<void(const Request&, gen::RequestId)> on_choice = {};
 };
 
 /// Serves conversations and raw prompts. A raw prompt's answer is all text: thinking is told apart

@@ -40,8 +40,11 @@ struct Layout {
   Spelling spelling = Spelling::kJson;
   std::string quote = {};
   bool sorts_keys = false;
-  std::string in_prompt = {};  // begins `call`, but stands in the prompt
-  std::string at_end = {};     // ends `call`: an end-of-text token
+  std::string in_prompt = {};        // begins `call`, but stands in the prompt
+  std::string at_end = {};           // ends `call`: an end-of-text token
+  std::string mark_after_text = {};  // in front of calls that do not begin the answer
+  std::string thought = {};  // thinking and text, as $text, where an answer is made of messages;
+  std::string prose = {};    // empty: the model's own markers, and text as it is
 };
 
 /// The calls as the model's own template writes them.

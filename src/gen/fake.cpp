@@ -15,8 +15,13 @@ struct Fake::Running {
   size_t next = 0;
   FinishReason reason = FinishReason::kStop;
   bool cancelled = false;
+  Time due = {};  // of the next event
 
-  bool has_event() const { return cancelled || phase != Phase::kIdle; }
+  /// When the next event is to be delivered; never: Time::max().
+  Time next_event() const {
+    if (cancelled) return {};
+    return phase == Phase::kIdle ? Time::max() : due;
+  }
 
   Event make_event() {
     if (cancelled) return {request.id, Cancelled{}};
@@ -28,6 +33,7 @@ struct Fake::Running {
     if (phase == Phase::kPrefill) {
       next = request.emitted.size();
       phase = next < reply.tokens.size() ? Phase::kTokens : after_tokens();
+      due += reply.before_first;
       return {request.id, Prefilled{total, total}};
     }
     if (phase == Phase::kTokens) return {request.id, draw()};
@@ -56,6 +62,7 @@ struct Fake::Running {
         phase = after_tokens();
       }
     }
+    if (phase == Phase::kTokens) due = std::chrono::steady_clock::now() + reply.before_next;
     return tokens;
   }
 
@@ -70,8 +77,8 @@ struct Fake::Running {
   }
 };
 
-Fake::Fake(Limits limits, FakeScript script, Delivery delivery)
-    : limits_(limits), script_(std::move(script)) {
+Fake::Fake(Limits limits, FakeScript script, Delivery delivery, Memory memory)
+    : limits_(limits), script_(std::move(script)), memory_(memory) {
   if (delivery == Delivery::kOwnThread) thread_ = std::thread([this] { run(); });
 }
 
@@ -98,11 +105,12 @@ Status Fake::submit(Request request, Sink sink) {
   if (request.prompt.size() >= limits_.max_context) {
     return Error{.code = ErrorCode::kTooLarge, .message = "the prompt fills the context"};
   }
-  submitted_.push_back(request);
+  if (memory_ == Memory::kKeepsRequests) submitted_.push_back(request);
   auto running = std::make_shared<Running>();
   running->request = std::move(request);
   running->sink = std::move(sink);
   running->reply = std::move(reply);
+  running->due = std::chrono::steady_clock::now();
   running_[running->request.id] = running;
   turns_.push_back(std::move(running));
   changed_.notify_all();
@@ -111,22 +119,25 @@ Status Fake::submit(Request request, Sink sink) {
 
 void Fake::cancel(RequestId id) {
   const std::lock_guard lock(mutex_);
-  cancelled_.push_back(id);
+  if (memory_ == Memory::kKeepsRequests) cancelled_.push_back(id);
   const auto found = running_.find(id);
   if (found == running_.end()) return;
   found->second->cancelled = true;
   changed_.notify_all();
 }
 
-bool Fake::step() { return deliver_one(); }
+bool Fake::step() {
+  // Later than anything is due, earlier than never.
+  return deliver_one(Time::max() - std::chrono::nanoseconds(1));
+}
 
-bool Fake::deliver_one() {
+bool Fake::deliver_one(Time now) {
   std::shared_ptr<Running> turn;
   Event event;
   {
     const std::lock_guard lock(mutex_);
-    const auto ready =
-        std::ranges::find_if(turns_, [](const auto& running) { return running->has_event(); });
+    const auto ready = std::ranges::find_if(
+        turns_, [now](const auto& running) { return running->next_event() <= now; });
     if (ready == turns_.end()) return false;
     turn = *ready;
     turns_.erase(ready);
@@ -145,13 +156,19 @@ void Fake::run() {
   while (true) {
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] {
-        return stopping_ ||
-               std::ranges::any_of(turns_, [](const auto& r) { return r->has_event(); });
-      });
       if (stopping_) return;
+      Time next = Time::max();
+      for (const auto& running : turns_) next = std::min(next, running->next_event());
+      if (next == Time::max()) {
+        changed_.wait(lock);
+        continue;
+      }
+      if (next > std::chrono::steady_clock::now()) {
+        changed_.wait_until(lock, next);
+        continue;
+      }
     }
-    deliver_one();
+    deliver_one(std::chrono::steady_clock::now());
   }
 }
 

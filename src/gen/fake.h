@@ -1,6 +1,8 @@
-// A generator that follows a script: for tests of everything above the engine.
+// A generator that follows a script: for tests of everything above the engine, and for servers
+// without one.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -25,19 +27,27 @@ struct FakeReply {
   bool hangs = false;                         // no last event after the tokens, until cancelled
   uint32_t cached_tokens = 0;
   size_t tokens_per_event = 1;
+  std::chrono::milliseconds before_first{0};  // between submission and the first tokens
+  std::chrono::milliseconds before_next{0};   // between tokens and those after them
 };
 
 using FakeScript = std::function<FakeReply(const Request&)>;
 
 /// Each request gets Started, Prefilled, its tokens and one last event; requests take turns, an
 /// event each. Logprobs, when asked for: -0.5 for the drawn token, and for the n likeliest the
-/// drawn id and those after it, each one less. Thread-safe.
+/// drawn id and those after it, each one less. Delays are kept only by a thread of its own.
+/// Thread-safe.
 class Fake final : public Generator {
  public:
   /// Delivers from a thread of its own, or only inside step().
   enum class Delivery : uint8_t { kOwnThread, kOnDemand };
+  /// Whether submitted() and cancelled() know of what was.
+  enum class Memory : uint8_t { kKeepsRequests, kForgets };
 
-  Fake(Limits limits, FakeScript script, Delivery delivery = Delivery::kOwnThread);
+  Fake(Limits limits,
+       FakeScript script,
+       Delivery delivery = Delivery::kOwnThread,
+       Memory memory = Memory::kKeepsRequests);
   /// Ends what still runs with Failed.
   ~Fake() override;
   Fake(const Fake&) = delete;
@@ -60,11 +70,14 @@ class Fake final : public Generator {
  private:
   struct Running;
 
-  bool deliver_one();
+  using Time = std::chrono::steady_clock::time_point;
+
+  bool deliver_one(Time now);
   void run();
 
   const Limits limits_;
   const FakeScript script_;
+  const Memory memory_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -142,9 +142,8 @@ Result<ModelText> load_model_text(const TokenizerFiles& files, const nlohmann::j
   return result;
 }
 
-Result<ModelText> load_model_text(const format::Checkpoint& checkpoint) {
-  if (checkpoint.gguf() != nullptr) return load_gguf_text(*checkpoint.gguf());
-  const auto folder = checkpoint.directory();
+Result<ModelText> load_folder_text(const std::filesystem::path& folder,
+                                   const nlohmann::json& config) {
   return load_model_text(
       TokenizerFiles{.tokenizer_json = read_file(folder / "tokenizer.json"),
                      .tokenizer_config = read_file(folder / "tokenizer_config.json"),
@@ -152,7 +151,12 @@ Result<ModelText> load_model_text(const format::Checkpoint& checkpoint) {
                      .generation_config = read_file(folder / "generation_config.json"),
                      .chat_template_jinja = read_file(folder / "chat_template.jinja"),
                      .chat_template_json = read_file(folder / "chat_template.json")},
-      checkpoint.config());
+      config);
+}
+
+Result<ModelText> load_model_text(const format::Checkpoint& checkpoint) {
+  if (checkpoint.gguf() != nullptr) return load_gguf_text(*checkpoint.gguf());
+  return load_folder_text(checkpoint.directory(), checkpoint.config());
 }
 
 }  // namespace tandem::text

@@ -1,6 +1,7 @@
 // What a checkpoint says about text: its tokenizer, its chat template, its end-of-text tokens.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,10 @@ struct ModelText {
 /// From a folder's files and its config.json. kCorrupt names the file; kNotFound when there is no
 /// tokenizer.json. End-of-text ids: generation_config's, else config's, and the tokenizer's own.
 Result<ModelText> load_model_text(const TokenizerFiles& files, const nlohmann::json& config);
+
+/// From the files of a folder, which needs no weights.
+Result<ModelText> load_folder_text(const std::filesystem::path& folder,
+                                   const nlohmann::json& config);
 
 /// From a folder of files or from the metadata of a GGUF file.
 Result<ModelText> load_model_text(const format::Checkpoint& checkpoint);

@@ -7,6 +7,7 @@
 #include "app/front.h"
 #include "app/key_file.h"
 #include "app/model_path.h"
+#include "app/scripted_session.h"
 #include "app/session.h"
 #include "app/signals.h"
 #include "app/system.h"
@@ -18,6 +19,7 @@ namespace {
 
 struct Options {
   SessionOptions session;
+  std::string script;  // file; empty: the model itself answers
   std::string host = "127.0.0.1";
   uint16_t port = 8080;
   std::string key_file;
@@ -69,14 +71,25 @@ void print_welcome(const std::string& url, const std::string& model) {
 }
 
 /// Lets running requests end, until the time is over or another signal comes; then ends the ranks.
-void drain(Session& session, Front& front, std::chrono::seconds time, const SignalSet& signals) {
+void drain(Backend& backend, Front& front, std::chrono::seconds time, const SignalSet& signals) {
   TANDEM_LOG(kInfo, "draining: running requests have {} s; another signal ends them", time.count());
-  session.generator().drain();
+  backend.drain();
   const auto end = std::chrono::steady_clock::now() + time;
-  while (!session.generator().wait_drained(std::chrono::milliseconds(100)) &&
+  while (!backend.wait_drained(std::chrono::milliseconds(100)) &&
          std::chrono::steady_clock::now() < end && !signals.pending()) {
   }
   front.stop(std::chrono::seconds(1));
+}
+
+template <class Made>
+Result<std::unique_ptr<Backend>> as_backend(Result<std::unique_ptr<Made>> made) {
+  if (!made) return made.error();
+  return std::unique_ptr<Backend>(std::move(*made));
+}
+
+Result<std::unique_ptr<Backend>> start_backend(const Options& options) {
+  if (options.script.empty()) return as_backend(Session::start(options.session));
+  return as_backend(ScriptedSession::start(options.session, options.script));
 }
 
 int run(const Options& options) {
@@ -93,24 +106,37 @@ int run(const Options& options) {
   // Known before a model is loaded, not after.
   if (const Status free = net::Server::can_listen(server); !free)
     return fail("serve", free.error().message);
-  auto session = Session::start(options.session);
-  if (!session) return fail("serve", session.error().message);
+  auto backend = start_backend(options);
+  if (!backend) return fail("serve", backend.error().message);
   const size_t keys = server.keys.size();
-  auto front = Front::start(**session, protocol_options(options, keys), std::move(server));
+  auto front = Front::start(**backend, protocol_options(options, keys), std::move(server));
   if (!front) return fail("serve", front.error().message);
-  while (!(*session)->generator().wait_ready(std::chrono::milliseconds(100))) {
+  while (!(*backend)->wait_ready(std::chrono::milliseconds(100))) {
     if (signals.pending()) return 0;
-    const auto instance = (*session)->generator().snapshot();
-    if (instance.state == control::InstanceState::kFailed) return fail("serve", instance.trouble);
+    if (const auto reason = (*backend)->end_reason()) return fail("serve", *reason);
   }
-  print_welcome((*front)->server().url(), (*session)->service().model().id);
+  print_welcome((*front)->server().url(), (*backend)->service().model().id);
   signals.wait();
-  drain(**session, **front, std::chrono::seconds(options.drain_seconds), signals);
+  drain(**backend, **front, std::chrono::seconds(options.drain_seconds), signals);
   return 0;
+}
+
+/// Options of ranks, which a script has none of.
+void declare_script(CLI::App& app, Options& options) {
+  CLI::Option* script =
+      app.add_option("--script", options.script,
+                     "File that says what is answered, in the model's tokens and dialect: no ranks "
+                     "are started (docs/scripts.md)");
+  for (const char* name : {"--ranks", "--split", "--shares", "--threads", "--device", "--path",
+                           "--cpu-level", "--kv-type", "--deterministic", "--pin", "--memory",
+                           "--prefix-cache", "--comm", "--rank-log"}) {
+    script->excludes(app.get_option(name));
+  }
 }
 
 void declare_options(CLI::App& app, Options& options) {
   declare(app, options.session);
+  declare_script(app, options);
   app.add_option("--host", options.host, "Address to listen on")->capture_default_str();
   app.add_option("--port", options.port, "Port; 0 takes a free one")->capture_default_str();
   app.add_option("--api-key-file", options.key_file,

@@ -14,7 +14,9 @@ Dialect gpt_oss() {
           .layout = {.call = "<|start|>assistant to=functions.$name<|channel|>commentary json"
                              "<|message|>$arguments<|call|>",
                      .in_prompt = "<|start|>assistant",
-                     .at_end = "<|call|>"}};
+                     .at_end = "<|call|>",
+                     .thought = "<|start|>assistant<|channel|>analysis<|message|>$text<|end|>",
+                     .prose = "<|start|>assistant<|channel|>final<|message|>$text<|end|>"}};
 }
 
 }  // namespace tandem::dialect

@@ -20,7 +20,9 @@ Dialect llama3() {
                 .parser_names = {"llama3", "llama3_json"},
                 .order = 70},
       .syntax = std::make_shared<AnySyntax>(std::move(parts), true),
-      .layout = {.call = "{\"name\": \"$name\", \"parameters\": $arguments}", .between = "; "}};
+      .layout = {.call = "{\"name\": \"$name\", \"parameters\": $arguments}",
+                 .between = "; ",
+                 .mark_after_text = tag}};
 }
 
 }  // namespace tandem::dialect
