@@ -10,9 +10,9 @@
 
 namespace tandem::app {
 
-/// Family and sizes from a checkpoint's config, with the defaults that the ranks have too; `context` is the
-/// user's bound, 0 for none. Where the config's sizes cannot be read they stay 0: the ranks refuse
-/// such a model by the field's name.
+/// Family and sizes from a checkpoint's config, with the defaults that the ranks have too;
+/// `context` is the user's bound, 0 for none. Where the config's sizes cannot be read they stay 0:
+/// the ranks refuse such a model by the field's name.
 chat::ModelInfo model_info(const nlohmann::json& config, uint32_t context);
 
 /// The same with the kind and size of its files.
