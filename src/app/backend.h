@@ -33,6 +33,8 @@ class Backend {
   virtual void drain() = 0;
   /// True when the last request has ended after drain().
   virtual bool wait_drained(std::chrono::milliseconds time) = 0;
+  /// Every request that still runs has its last event before this returns.
+  virtual void stop() = 0;
 };
 
 }  // namespace tandem::app

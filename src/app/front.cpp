@@ -25,8 +25,9 @@ net::Response status(Backend& backend, protocol::Api& api) {
 
 Result<std::unique_ptr<Front>> Front::start(Backend& backend,
                                             protocol::Options options,
-                                            net::ServerOptions server) {
-  std::unique_ptr<Front> front(new Front(backend, std::move(options)));
+                                            net::ServerOptions server,
+                                            store::Store* store) {
+  std::unique_ptr<Front> front(new Front(backend, std::move(options), store));
   net::Router router;
   front->api_.add_routes(router);
   protocol::add_v1(router,
@@ -42,11 +43,21 @@ Result<std::unique_ptr<Front>> Front::start(Backend& backend,
   return front;
 }
 
-Front::Front(Backend& backend, protocol::Options options)
-    : backend_(backend), api_(backend.service(), clock_, std::move(options), [&backend] {
-        return backend.unready_reason();
-      }) {
+Front::Front(Backend& backend, protocol::Options options, store::Store* store)
+    : backend_(backend),
+      api_(
+          backend.service(),
+          clock_,
+          std::move(options),
+          [&backend] { return backend.unready_reason(); },
+          store) {
   api_.metrics().add([&backend](protocol::MetricsText& out) { backend.write_metrics(out); });
+}
+
+Front::~Front() {
+  server_.reset();
+  // Requests without a connection, and those that were just cancelled, have their last event here.
+  backend_.stop();
 }
 
 }  // namespace tandem::app

@@ -13,11 +13,18 @@ namespace tandem::app {
 
 class Front {
  public:
-  /// Listens at once; requests wait until the backend is ready. The backend must outlive it.
+  /// Listens at once; requests wait until the backend is ready. The backend and the store (null:
+  /// nothing is kept) must outlive it.
   /// Errors: those of net::Server::start.
   static Result<std::unique_ptr<Front>> start(Backend& backend,
                                               protocol::Options options,
-                                              net::ServerOptions server);
+                                              net::ServerOptions server,
+                                              store::Store* store = nullptr);
+
+  /// Stops the server and the backend, so that no request uses what is gone.
+  ~Front();
+  Front(const Front&) = delete;
+  Front& operator=(const Front&) = delete;
 
   const net::Server& server() const { return *server_; }
 
@@ -25,7 +32,7 @@ class Front {
   void stop(std::chrono::milliseconds time) { server_->stop(time); }
 
  private:
-  Front(Backend& backend, protocol::Options options);
+  Front(Backend& backend, protocol::Options options, store::Store* store);
 
   Backend& backend_;
   const SteadyClock clock_;

@@ -28,6 +28,7 @@ class ScriptedSession final : public Backend {
   bool wait_ready(std::chrono::milliseconds) override { return true; }
   void drain() override { draining_ = true; }
   bool wait_drained(std::chrono::milliseconds time) override;
+  void stop() override { player_->stop(); }
 
  private:
   ScriptedSession() = default;

@@ -38,6 +38,7 @@ class Session final : public Backend {
   bool wait_drained(std::chrono::milliseconds time) override {
     return generator_->wait_drained(time);
   }
+  void stop() override { generator_->stop(); }
 
   control::InstanceGenerator& generator() { return *generator_; }
   const text::ModelText& text() const { return text_; }

@@ -82,7 +82,9 @@ Fake::Fake(Limits limits, FakeScript script, Delivery delivery, Memory memory)
   if (delivery == Delivery::kOwnThread) thread_ = std::thread([this] { run(); });
 }
 
-Fake::~Fake() {
+Fake::~Fake() { stop(); }
+
+void Fake::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

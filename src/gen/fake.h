@@ -48,7 +48,7 @@ class Fake final : public Generator {
        FakeScript script,
        Delivery delivery = Delivery::kOwnThread,
        Memory memory = Memory::kKeepsRequests);
-  /// Ends what still runs with Failed.
+  /// stop()
   ~Fake() override;
   Fake(const Fake&) = delete;
   Fake& operator=(const Fake&) = delete;
@@ -56,6 +56,9 @@ class Fake final : public Generator {
   Status submit(Request request, Sink sink) override;
   void cancel(RequestId id) override;
   Limits limits() const override { return limits_; }
+
+  /// Takes no more, and ends what still runs with Failed before it returns.
+  void stop();
 
   /// Delivers one event. False when no request has one. Not for Delivery::kOwnThread.
   bool step();

@@ -186,6 +186,10 @@ Result<Response> Client::post(const std::string& path, std::string body) const {
   return request("POST", path, std::move(body), nullptr);
 }
 
+Result<Response> Client::erase(const std::string& path) const {
+  return request("DELETE", path, {}, nullptr);
+}
+
 Result<Response> Client::stream(const std::string& path,
                                 std::string body,
                                 const std::function<bool(const SseEvent&)>& event) const {

@@ -28,6 +28,7 @@ class Client {
   /// kDeadline, kCancelled, kCorrupt (not HTTP).
   Result<Response> get(const std::string& path) const;
   Result<Response> post(const std::string& path, std::string body) const;
+  Result<Response> erase(const std::string& path) const;  // DELETE
 
   /// Posts and gives each event as it comes; `event` returns whether to go on. The response's body
   /// is empty when it was an event stream, and whole otherwise (an error, most likely).

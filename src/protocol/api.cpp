@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "protocol/handlers.h"
+#include "protocol/openai/responses_state.h"
 
 namespace tandem::protocol {
 
@@ -14,12 +15,18 @@ void add_v1(net::Router& router, net::Route route) {
   router.add(std::move(route));
 }
 
-Api::Api(chat::Service& service, const Clock& clock, Options options, Probe probe)
+Api::Api(
+    chat::Service& service, const Clock& clock, Options options, Probe probe, store::Store* store)
     : service_(service),
       clock_(clock),
       options_(std::move(options)),
       probe_(std::move(probe)),
-      table_(clock, [this](const RequestRecord& record) { metrics_.ended(record); }) {}
+      store_(store),
+      table_(clock, [this](const RequestRecord& record) { metrics_.ended(record); }) {
+  if (store_) responses_ = std::make_unique<openai::ResponsesState>(*store_, options_.state);
+}
+
+Api::~Api() = default;
 
 void Api::add_routes(net::Router& router) {
   using Function = void (*)(Api&, const net::Request&, const ReplyPtr&);

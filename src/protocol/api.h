@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -11,8 +12,13 @@
 #include "protocol/metrics.h"
 #include "protocol/options.h"
 #include "protocol/request_table.h"
+#include "store/store.h"
 
 namespace tandem::protocol {
+
+namespace openai {
+class ResponsesState;
+}
 
 /// Why instances cannot serve now; nothing when they can. Must not block.
 using Probe = std::function<std::optional<std::string>()>;
@@ -23,7 +29,16 @@ void add_v1(net::Router& router, net::Route route);
 /// Outlives the server that serves its routes, and every request. Thread-safe.
 class Api {
  public:
-  Api(chat::Service& service, const Clock& clock, Options options, Probe probe = {});
+  /// `store`, which must outlive it, keeps what is to outlive the server; null: nothing is kept.
+  Api(chat::Service& service,
+      const Clock& clock,
+      Options options,
+      Probe probe = {},
+      store::Store* store = nullptr);
+
+  ~Api();
+  Api(const Api&) = delete;
+  Api& operator=(const Api&) = delete;
 
   void add_routes(net::Router& router);
 
@@ -32,6 +47,9 @@ class Api {
   RequestTable& table() { return table_; }
   Metrics& metrics() { return metrics_; }
   const Clock& clock() const { return clock_; }
+  store::Store* store() { return store_; }
+  /// Null: nothing is kept.
+  openai::ResponsesState* responses() { return responses_.get(); }
 
   /// Why this server is not ready; nothing when it is.
   std::optional<std::string> unready_reason() const;
@@ -41,8 +59,10 @@ class Api {
   const Clock& clock_;
   const Options options_;
   const Probe probe_;
+  store::Store* const store_;
   Metrics metrics_;
   RequestTable table_;
+  std::unique_ptr<openai::ResponsesState> responses_;
 };
 
 }  // namespace tandem::protocol

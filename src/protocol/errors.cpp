@@ -63,6 +63,7 @@ std::string code_of(const Error& error) {
     case ErrorCode::kUnauthorized:
       return "invalid_api_key";
     case ErrorCode::kNotFound:
+      if (error.field == "previous_response_id") return "previous_response_not_found";
       return error.field == "model" ? "model_not_found" : "not_found";
     case ErrorCode::kTooLarge:
       return is_prompt(error) ? "context_length_exceeded" : "too_large";

@@ -15,18 +15,18 @@ void start_generation(const Wire& wire,
     api.metrics().refused(wire.endpoint, status_of(parsed.error()));
     return reply->send(wire.refuse(parsed.error()));
   }
-  begin_generation(wire, api, request, reply, std::move(*parsed));
+  start_parsed(wire, api, request, reply, new_request_id(wire.id_prefix), std::move(*parsed));
 }
 
-void begin_generation(const Wire& wire,
-                      Api& api,
-                      const net::Request& request,
-                      const ReplyPtr& reply,
-                      WireRequest parsed) {
+void start_parsed(const Wire& wire,
+                  Api& api,
+                  const net::Request& request,
+                  const ReplyPtr& reply,
+                  const std::string& id,
+                  WireRequest parsed) {
   for (chat::Warning& warning : api.service().warnings(parsed.request)) {
     parsed.warnings.push_back(std::move(warning));
   }
-  const std::string id = new_request_id(wire.id_prefix);
   auto encoder = wire.make_encoder({.id = id,
                                     .model = parsed.model,
                                     .fingerprint = api.options().fingerprint,

@@ -29,6 +29,11 @@ namespace openai {
 void chat_completions(Api& api, const net::Request& request, const ReplyPtr& reply);
 void completions(Api& api, const net::Request& request, const ReplyPtr& reply);
 void responses(Api& api, const net::Request& request, const ReplyPtr& reply);
+void cancel_response(Api& api, const net::Request& request, const ReplyPtr& reply);
+void count_input_tokens(Api& api, const net::Request& request, const ReplyPtr& reply);
+void delete_response(Api& api, const net::Request& request, const ReplyPtr& reply);
+void list_input_items(Api& api, const net::Request& request, const ReplyPtr& reply);
+void show_response(Api& api, const net::Request& request, const ReplyPtr& reply);
 
 }  // namespace openai
 

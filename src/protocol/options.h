@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gen/request.h"
+#include "store/blob_table.h"
 
 namespace tandem::protocol {
 
@@ -15,6 +16,7 @@ struct Options {
   std::string owner = "tandem";      // owned_by of model entries
   std::string fingerprint;           // system_fingerprint
   std::string signing_key;           // of thinking blocks
+  store::Limits state;               // of responses that are kept
   gen::Sampling sampling;            // for fields that a request leaves out
   bool strict_fields = false;        // refuse unknown fields instead of ignoring them
   bool separate_clients = false;     // several API keys: no prefix reuse and no stop across them

@@ -32,6 +32,9 @@ class Player final : public gen::Generator {
   void cancel(gen::RequestId id) override { fake_.cancel(id); }
   gen::Limits limits() const override { return fake_.limits(); }
 
+  /// See gen::Fake.
+  void stop() { fake_.stop(); }
+
   /// Requests without a last event.
   size_t running() const { return fake_.running(); }
 

@@ -75,11 +75,11 @@ Result<std::vector<int64_t>> surplus(sqlite3* db,
 }  // namespace
 
 BlobTable::BlobTable(Database& database, std::string name, Limits limits)
-    : database_(database), name_(std::move(name)), limits_(limits) {}
+    : database_(&database), name_(std::move(name)), limits_(limits) {}
 
 int64_t BlobTable::oldest_allowed() const {
   const auto age = std::chrono::duration_cast<std::chrono::microseconds>(limits_.max_age).count();
-  return database_.now() - age;
+  return database_->now() - age;
 }
 
 Status BlobTable::check_size(uint64_t bytes) const {
@@ -92,10 +92,10 @@ Status BlobTable::check_size(uint64_t bytes) const {
 Status BlobTable::put(const std::string& owner,
                       const std::string& key,
                       std::string_view value,
-                      int64_t began) {
+                      int64_t began) const {
   if (auto fits = check_size(size_of(owner, key, value)); !fits) return fits;
-  return database_.write([&](sqlite3* db) -> Status {
-    const int64_t now = database_.now();
+  return database_->write([&](sqlite3* db) -> Status {
+    const int64_t now = database_->now();
     const auto purged = last_purge(db, name_);
     if (!purged) return purged.error();
     if (began != 0 && began <= *purged) return {};
@@ -107,16 +107,16 @@ Status BlobTable::put(const std::string& owner,
 
 Result<bool> BlobTable::replace(const std::string& owner,
                                 const std::string& key,
-                                std::string_view value) {
+                                std::string_view value) const {
   if (auto fits = check_size(size_of(owner, key, value)); !fits) return fits.error();
   bool found = false;
-  const Status done = database_.write([&](sqlite3* db) -> Status {
+  const Status done = database_->write([&](sqlite3* db) -> Status {
     Statement row(db,
                   "UPDATE blobs SET value = ?4, bytes = ?5, used = ?6"
                   " WHERE tbl = ?1 AND owner = ?2 AND key = ?3",
                   "written");
     row.bind(name_).bind(owner).bind(key).bind_blob(value);
-    row.bind(static_cast<int64_t>(size_of(owner, key, value))).bind(database_.now());
+    row.bind(static_cast<int64_t>(size_of(owner, key, value))).bind(database_->now());
     if (auto run = row.run(); !run) return run;
     found = sqlite3_changes(db) > 0;
     return trim_within(db);
@@ -126,9 +126,9 @@ Result<bool> BlobTable::replace(const std::string& owner,
 }
 
 Result<std::optional<std::string>> BlobTable::get(const std::string& owner,
-                                                  const std::string& key) {
+                                                  const std::string& key) const {
   std::optional<std::string> value;
-  const Status done = database_.use([&](sqlite3* db) -> Status {
+  const Status done = database_->use([&](sqlite3* db) -> Status {
     int64_t id = 0;
     {
       Statement asked(db,
@@ -143,29 +143,29 @@ Result<std::optional<std::string>> BlobTable::get(const std::string& owner,
     }
     Statement touch(db, "UPDATE blobs SET used = ?2 WHERE id = ?1", "written");
     // Only the order of leaving suffers where nothing can be written.
-    (void)touch.bind(id).bind(database_.now()).run();
+    (void)touch.bind(id).bind(database_->now()).run();
     return {};
   });
   if (!done) return done.error();
   return value;
 }
 
-Result<bool> BlobTable::erase(const std::string& owner, const std::string& key) {
+Result<bool> BlobTable::erase(const std::string& owner, const std::string& key) const {
   bool found = false;
-  const Status done = database_.write([&](sqlite3* db) -> Status {
+  const Status done = database_->write([&](sqlite3* db) -> Status {
     Statement row(db, "DELETE FROM blobs WHERE tbl = ?1 AND owner = ?2 AND key = ?3", "erased");
     if (auto run = row.bind(name_).bind(owner).bind(key).run(); !run) return run;
     found = sqlite3_changes(db) > 0;
     return {};
   });
   if (!done) return done.error();
-  if (found) database_.clear_log();
+  if (found) database_->clear_log();
   return found;
 }
 
-Result<std::vector<Blob>> BlobTable::newest(const std::string& owner, size_t count) {
+Result<std::vector<Blob>> BlobTable::newest(const std::string& owner, size_t count) const {
   std::vector<Blob> found;
-  const Status done = database_.use([&](sqlite3* db) -> Status {
+  const Status done = database_->use([&](sqlite3* db) -> Status {
     Statement rows(db,
                    "SELECT key, value, created FROM blobs"
                    " WHERE tbl = ?1 AND owner = ?2 AND created >= ?3"
@@ -185,8 +185,8 @@ Result<std::vector<Blob>> BlobTable::newest(const std::string& owner, size_t cou
   return found;
 }
 
-Status BlobTable::trim() {
-  return database_.write([&](sqlite3* db) { return trim_within(db); });
+Status BlobTable::trim() const {
+  return database_->write([&](sqlite3* db) { return trim_within(db); });
 }
 
 Status BlobTable::trim_within(sqlite3* db) const {

@@ -25,9 +25,10 @@ struct Blob {
   int64_t created = 0;  // microseconds of Unix time
 };
 
-/// One table of a database. An owner, such as the id of an API key, sees nothing of others'; bounds
-/// are the table's, whoever owns what. Thread-safe, and across processes. Errors of all: those of
-/// Database (kIo, also of a full disk, kBusy, kCorrupt). The database must outlive it.
+/// One table of a database, cheap to copy. An owner, such as the id of an API key, sees nothing of
+/// others'; bounds are the table's, whoever owns what. Thread-safe, and across processes. Errors of
+/// all: those of Database (kIo, also of a full disk, kBusy, kCorrupt). The database must outlive
+/// it.
 class BlobTable {
  public:
   BlobTable(Database& database, std::string name, Limits limits = {});
@@ -38,22 +39,24 @@ class BlobTable {
   Status put(const std::string& owner,
              const std::string& key,
              std::string_view value,
-             int64_t began = 0);
+             int64_t began = 0) const;
 
   /// The same where there is an earlier value only. False: there was none.
-  Result<bool> replace(const std::string& owner, const std::string& key, std::string_view value);
+  Result<bool> replace(const std::string& owner,
+                       const std::string& key,
+                       std::string_view value) const;
 
   /// The value, which counts as used; nothing when there is none or it is too old.
-  Result<std::optional<std::string>> get(const std::string& owner, const std::string& key);
+  Result<std::optional<std::string>> get(const std::string& owner, const std::string& key) const;
 
   /// False: there was none. What was erased is gone from the disk.
-  Result<bool> erase(const std::string& owner, const std::string& key);
+  Result<bool> erase(const std::string& owner, const std::string& key) const;
 
   /// At most `count`, the newest first. They do not count as used.
-  Result<std::vector<Blob>> newest(const std::string& owner, size_t count);
+  Result<std::vector<Blob>> newest(const std::string& owner, size_t count) const;
 
   /// Drops what is too old, or over the bounds.
-  Status trim();
+  Status trim() const;
 
   const std::string& name() const { return name_; }
   const Limits& limits() const { return limits_; }
@@ -63,9 +66,9 @@ class BlobTable {
   Status trim_within(sqlite3* db) const;
   int64_t oldest_allowed() const;
 
-  Database& database_;
-  const std::string name_;
-  const Limits limits_;
+  Database* database_;
+  std::string name_;
+  Limits limits_;
 };
 
 }  // namespace tandem::store

@@ -9,8 +9,7 @@
 
 namespace tandem::store {
 
-/// Thread-safe. Tables (BlobTable) over the database are its users' own; those that are written
-/// through the queue must be gone from it (settle) or outlive it.
+/// Thread-safe. Tables (BlobTable) over the database are its users' own.
 class Store {
  public:
   /// Errors: those of Database::open and Presence::announce.

@@ -36,9 +36,9 @@ bool WriteQueue::post(size_t bytes, Task task) {
 }
 
 bool WriteQueue::put(
-    BlobTable& table, std::string owner, std::string key, std::string value, int64_t began) {
+    const BlobTable& table, std::string owner, std::string key, std::string value, int64_t began) {
   const size_t bytes = owner.size() + key.size() + value.size();
-  return post(bytes, [&table, began, owner = std::move(owner), key = std::move(key),
+  return post(bytes, [table, began, owner = std::move(owner), key = std::move(key),
                       value = std::move(value)] { return table.put(owner, key, value, began); });
 }
 
@@ -48,9 +48,9 @@ bool WriteQueue::settle(std::chrono::milliseconds limit) {
   return changed_.wait_for(lock, limit, [&] { return done_ >= wanted; });
 }
 
-void WriteQueue::keep_trimmed(BlobTable& table) {
+void WriteQueue::keep_trimmed(BlobTable table) {
   const std::lock_guard lock(mutex_);
-  trimmed_.push_back(&table);
+  trimmed_.push_back(std::move(table));
 }
 
 uint64_t WriteQueue::dropped() const {
@@ -99,13 +99,13 @@ void WriteQueue::run_one(Waiting next) {
 }
 
 void WriteQueue::trim_tables() {
-  std::vector<BlobTable*> tables;
+  std::vector<BlobTable> tables;
   {
     const std::lock_guard lock(mutex_);
     tables = trimmed_;
   }
-  for (BlobTable* table : tables) {
-    if (const Status trimmed = table->trim(); !trimmed) {
+  for (const BlobTable& table : tables) {
+    if (const Status trimmed = table.trim(); !trimmed) {
       const std::lock_guard lock(mutex_);
       complain(trimmed.error().message);
     }

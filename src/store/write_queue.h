@@ -38,9 +38,9 @@ class WriteQueue {
   /// and it is dropped.
   bool post(size_t bytes, Task task);
 
-  /// Leaves a BlobTable::put. The table must outlive the queue; `began` as there, by default the
-  /// time of the call.
-  bool put(BlobTable& table,
+  /// Leaves a BlobTable::put; `began` as there, by default the time of the call. The database must
+  /// outlive the queue.
+  bool put(const BlobTable& table,
            std::string owner,
            std::string key,
            std::string value,
@@ -49,9 +49,8 @@ class WriteQueue {
   /// Waits until everything left before is written. False: not within the limit.
   bool settle(std::chrono::milliseconds limit);
 
-  /// Trims the table from time to time, so that it gets no older where nothing is put. It must
-  /// outlive the queue.
-  void keep_trimmed(BlobTable& table);
+  /// Trims the table from time to time, so that it gets no older where nothing is put.
+  void keep_trimmed(BlobTable table);
 
   uint64_t dropped() const;
   uint64_t failed() const;
@@ -71,7 +70,7 @@ class WriteQueue {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Waiting> waiting_;
-  std::vector<BlobTable*> trimmed_;
+  std::vector<BlobTable> trimmed_;
   size_t waiting_bytes_ = 0;
   uint64_t left_ = 0;  // tasks taken in, ever
   uint64_t done_ = 0;

@@ -28,12 +28,17 @@ def url():
         yield from running(command())
 
 
-@pytest.fixture(scope="session")
-def demo_url():
+def demo():
+    """The scripted model's program."""
     demo = os.environ.get("TANDEM_DEMO", str(ROOT / "build/release/bin/protocol_demo"))
     if not pathlib.Path(demo).exists():
         pytest.skip(f"{demo} is not built")
-    yield from running([demo])
+    return demo
+
+
+@pytest.fixture(scope="session")
+def demo_url():
+    yield from running([demo()])
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,12 @@
 // Serves a scripted model over the real wires, to try clients without one: words that depend on the
 // last message, the seed and the choice. With tools it thinks and calls them; shown a result it
-// says what it was. Prints its URL and serves until SIGTERM or SIGINT.
+// says what it was. Prints its URL and serves until SIGTERM or SIGINT. Its one argument, if any, is
+// a folder to keep responses in.
 #include <signal.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <random>
 
@@ -12,6 +14,7 @@
 #include "chat/fake_service_test.h"
 #include "net/server.h"
 #include "protocol/api.h"
+#include "store/store.h"
 
 namespace tandem {
 namespace {
@@ -143,13 +146,23 @@ std::vector<chat::Event> script(const chat::Request& request) {
   return out;
 }
 
-int serve() {
+/// Null without a folder.
+std::unique_ptr<store::Store> open_store(const char* folder) {
+  if (folder == nullptr) return nullptr;
+  auto opened = store::Store::open({.folder = folder});
+  if (opened) return std::move(*opened);
+  std::fprintf(stderr, "protocol_demo: %s\n", opened.error().message.c_str());
+  std::exit(1);
+}
+
+int serve(const char* state_folder) {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   SteadyClock clock;
+  const auto store = open_store(state_folder);
   chat::FakeService service({.id = "demo",
                              .max_context = 4096,
                              .native_context = 4096,
@@ -160,7 +173,7 @@ int serve() {
                             script, std::chrono::milliseconds(kPace));
   protocol::Options options;
   options.fingerprint = "demo";
-  protocol::Api api(service, clock, options);
+  protocol::Api api(service, clock, options, {}, store.get());
   net::Router router;
   api.add_routes(router);
   auto server = net::Server::start({}, std::move(router));
@@ -179,4 +192,4 @@ int serve() {
 }  // namespace
 }  // namespace tandem
 
-int main() { return tandem::serve(); }
+int main(int argc, char** argv) { return tandem::serve(argc > 1 ? argv[1] : nullptr); }

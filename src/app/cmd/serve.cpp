@@ -10,6 +10,7 @@
 #include "app/scripted_session.h"
 #include "app/session.h"
 #include "app/signals.h"
+#include "app/state_options.h"
 #include "app/system.h"
 #include "app/version.h"
 #include "base/log.h"
@@ -20,6 +21,7 @@ namespace {
 struct Options {
   SessionOptions session;
   std::string script;  // file; empty: the model itself answers
+  StateOptions state;
   std::string host = "127.0.0.1";
   uint16_t port = 8080;
   std::string key_file;
@@ -44,6 +46,7 @@ protocol::Options protocol_options(const Options& options, size_t keys) {
   result.aliases = options.aliases;
   result.fingerprint = fmt::format("tandem-{}-mlx-{}-{}", kVersion, kMlxVersion, platform());
   result.signing_key = random_bytes();
+  result.state = state_limits(options.state);
   result.strict_fields = options.strict;
   result.separate_clients = keys > 1;
   result.keep_alive = std::chrono::seconds(options.keep_alive_seconds);
@@ -106,10 +109,13 @@ int run(const Options& options) {
   // Known before a model is loaded, not after.
   if (const Status free = net::Server::can_listen(server); !free)
     return fail("serve", free.error().message);
+  const auto state = open_state(options.state);
+  if (!state) return fail("serve", state.error().message);
   auto backend = start_backend(options);
   if (!backend) return fail("serve", backend.error().message);
   const size_t keys = server.keys.size();
-  auto front = Front::start(**backend, protocol_options(options, keys), std::move(server));
+  auto front =
+      Front::start(**backend, protocol_options(options, keys), std::move(server), state->get());
   if (!front) return fail("serve", front.error().message);
   while (!(*backend)->wait_ready(std::chrono::milliseconds(100))) {
     if (signals.pending()) return 0;
@@ -137,6 +143,7 @@ void declare_script(CLI::App& app, Options& options) {
 void declare_options(CLI::App& app, Options& options) {
   declare(app, options.session);
   declare_script(app, options);
+  declare(app, options.state);
   app.add_option("--host", options.host, "Address to listen on")->capture_default_str();
   app.add_option("--port", options.port, "Port; 0 takes a free one")->capture_default_str();
   app.add_option("--api-key-file", options.key_file,

@@ -117,6 +117,12 @@ class ResponsesEncoder final : public AnswerEncoder {
       : head_(std::move(head)), echo_(notes["echo"]), items_(head_.id, names_in(notes)) {}
 
   std::string accepted(uint32_t) override {
+    queued_ = echo_.value("background", false);
+    if (queued_) {
+      const Json waiting{{"response", response("queued")}};
+      std::string out = event("response.created", waiting);
+      return out += event("response.queued", waiting);
+    }
     const Json fields{{"response", response("in_progress")}};
     std::string out = event("response.created", fields);
     return out += event("response.in_progress", fields);
@@ -157,7 +163,9 @@ class ResponsesEncoder final : public AnswerEncoder {
   }
 
   std::string failed(const Error& error) override {
-    Json out = response("failed");
+    const bool is_cancelled = error.code == ErrorCode::kCancelled;
+    Json out = response(is_cancelled ? "cancelled" : "failed");
+    if (is_cancelled) return event("response.failed", {{"response", std::move(out)}});
     const bool is_busy = error.code == ErrorCode::kBusy;
     const std::string code = code_of(error);
     out["error"] = Json{{"code", is_busy                             ? "rate_limit_exceeded"
@@ -169,6 +177,7 @@ class ResponsesEncoder final : public AnswerEncoder {
 
   /// Codex counts events, and comments are none to it.
   std::string waiting(const chat::Progress*, std::chrono::milliseconds) override {
+    queued_ = false;
     return event("response.in_progress", {{"response", response("in_progress")}});
   }
 
@@ -194,13 +203,13 @@ class ResponsesEncoder final : public AnswerEncoder {
     out["instructions"] = nullptr;
     out["model"] = head_.model;
     out["output"] = output_;
-    for (const auto& [name, value] : echo_.items()) out[name] = value;
     out["previous_response_id"] = nullptr;
     out["store"] = false;
     out["text"] = Json{{"format", {{"type", "text"}}}};
     out["tools"] = Json::array();
     out["truncation"] = "disabled";
     out["usage"] = nullptr;
+    for (const auto& [name, value] : echo_.items()) out[name] = value;
     if (!head_.warnings.empty()) out["warnings"] = encode_warnings(head_.warnings);
     return out;
   }
@@ -251,8 +260,9 @@ class ResponsesEncoder final : public AnswerEncoder {
     open_ = std::move(block);
     if (open_->kind != Kind::kText) blank_.clear();
     const size_t index = output_.size();
-    std::string out = event("response.output_item.added",
-                            {{"output_index", index}, {"item", items_.item(*open_, index, false)}});
+    std::string out = std::exchange(queued_, false) ? waiting(nullptr, {}) : std::string();
+    out += event("response.output_item.added",
+                 {{"output_index", index}, {"item", items_.item(*open_, index, false)}});
     if (open_->kind == Kind::kCall) return out;
     return out += event("response.content_part.added", at_part({{"part", Items::part(*open_)}}));
   }
@@ -298,6 +308,7 @@ class ResponsesEncoder final : public AnswerEncoder {
   std::string blank_;  // white space that no item has yet
   chat::End end_;
   uint64_t sequence_ = 0;
+  bool queued_ = false;  // in the background, and nothing was made yet
 };
 
 }  // namespace

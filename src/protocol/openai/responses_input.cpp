@@ -7,12 +7,22 @@
 
 #include "protocol/message_rules.h"
 #include "protocol/openai/messages.h"
+#include "protocol/openai/response_items.h"
 
 namespace tandem::protocol::openai {
 namespace {
 
 Error bad_item(const std::string& place, const std::string& rule) {
   return {ErrorCode::kInvalid, fmt::format("'{}' {}", place, rule), place};
+}
+
+Error unknown_item(const Json& item, const std::string& place) {
+  return {
+      ErrorCode::kNotFound,
+      fmt::format("'{}' refers to the item {}, which is not kept here: send the item itself, or "
+                  "ask for responses with store",
+                  place, excerpt(item["id"])),
+      place};
 }
 
 std::string string_of(const Json& item, const char* name) {
@@ -28,6 +38,7 @@ class InputReader {
 
   Status read(const Json& item, const std::string& place) {
     if (!item.is_object()) return bad_item(place, "must be an object, not " + excerpt(item));
+    if (is_reference(item)) return unknown_item(item, place);
     const std::string type = string_of(item, "type");
     if (type.empty() || type == "message") return read_message(item, place);
     if (type == "function_call" || type == "custom_tool_call") return read_call(item, type, place);
@@ -128,28 +139,32 @@ class InputReader {
   Json messages_ = Json::array();
 };
 
-void read_items(Fields& fields, const Json& input, InputReader& reader) {
-  for (size_t i = 0; i < input.size(); ++i) {
-    const Status read = reader.read(input[i], fmt::format("input[{}]", i));
+void read_items(Fields& fields, const Json& items, const char* place, InputReader& reader) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    const Status read = reader.read(items[i], fmt::format("{}[{}]", place, i));
     if (!read) return fields.keep(read.error());
   }
 }
 
 }  // namespace
 
-Json read_input(Fields& fields, ResponsesTools& tools, std::vector<chat::Warning>& warnings) {
+Json read_input(Fields& fields,
+                ResponsesTools& tools,
+                const Json& history,
+                std::vector<chat::Warning>& warnings) {
   InputReader reader(fields, tools, warnings);
   if (auto instructions = fields.string("instructions", SIZE_MAX);
       instructions && !instructions->empty()) {
     reader.add("system", std::move(*instructions));
   }
+  read_items(fields, history, "previous_response_id", reader);
   const Json* input = fields.any("input");
   if (!input) {
     fields.refuse("input", "is missing: it must be a string or an array of items");
   } else if (input->is_string()) {
     reader.add("user", input->get<std::string>());
   } else if (input->is_array()) {
-    read_items(fields, *input, reader);
+    read_items(fields, *input, "input", reader);
   } else {
     fields.refuse_value("input", "must be a string or an array of items");
   }

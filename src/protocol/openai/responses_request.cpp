@@ -42,43 +42,98 @@ void read_text_format(Fields& fields) {
   if (inner.error()) fields.keep(*inner.error());
 }
 
-/// What needs responses that are kept.
-void refuse_state(Fields& fields) {
-  if (const auto id = fields.string("previous_response_id", 512)) {
-    fields.keep({ErrorCode::kNotFound,
-                 fmt::format("no response is kept here, {} neither: send the whole conversation",
-                             literal(shortened(*id, 80))),
-                 "previous_response_id"});
+/// At most 16 short texts under short names, which come back as they are.
+void check_metadata(Fields& fields) {
+  constexpr size_t kMaxEntries = 16;
+  constexpr size_t kMaxNameBytes = 64 * 4;  // characters of UTF-8
+  constexpr size_t kMaxValueBytes = 512 * 4;
+  const Json* metadata = fields.object("metadata");
+  if (!metadata) return;
+  if (metadata->size() > kMaxEntries) {
+    return fields.refuse("metadata", fmt::format("must have at most {} entries, not {}",
+                                                 kMaxEntries, metadata->size()));
   }
-  if (fields.boolean("background").value_or(false)) fields.unsupported("background");
-  fields.unsupported("conversation");
-  fields.unsupported("prompt");
-  fields.accept({"store", "include", "metadata", "client_metadata", "user", "prompt_cache_key",
-                 "prompt_cache_retention", "service_tier", "safety_identifier", "stream_options",
-                 "max_tool_calls", "top_logprobs"});
+  for (const auto& [name, value] : metadata->items()) {
+    const bool fits = name.size() <= kMaxNameBytes && value.is_string() &&
+                      value.get_ref<const std::string&>().size() <= kMaxValueBytes;
+    if (!fits) {
+      return fields.refuse("metadata",
+                           "must map names of at most 64 characters to strings of at "
+                           "most 512");
+    }
+  }
 }
 
-void read_truncation(Fields& fields, std::vector<chat::Warning>& warnings) {
-  if (fields.string("truncation", 32) == "auto") {
-    warn(warnings, {.code = "truncation_not_offered",
-                    .message = "a conversation that is too long is refused, not truncated"});
+/// Whether the response is to be kept.
+struct Keeping {
+  bool store = false;
+  bool background = false;
+};
+
+/// A response in the background could not be fetched if it were not kept: who asks for one and says
+/// nothing about `store` wants it.
+Keeping read_keeping(Fields& fields, const KeptInput& kept, std::vector<chat::Warning>& warnings) {
+  const auto store = fields.boolean("store");
+  Keeping out{.store = store.value_or(false),
+              .background = fields.boolean("background").value_or(false)};
+  if (out.background && store == false) {
+    fields.refuse("background", "needs 'store': the response could not be fetched");
+  }
+  if (out.background && !kept.offered) {
+    fields.unsupported("background", "on a server that keeps nothing");
+  }
+  if (out.store && !kept.offered) {
+    warn(warnings, {.code = "not_stored", .message = "this server keeps no responses"});
+  }
+  out.store = kept.offered && (out.store || out.background);
+  return out;
+}
+
+void read_previous(Fields& fields, const KeptInput& kept) {
+  const auto id = fields.string("previous_response_id", 512);
+  if (!id || kept.offered) return;
+  fields.keep({ErrorCode::kNotFound,
+               fmt::format("no response is kept here, {} neither: send the whole conversation",
+                           literal(shortened(*id, 80))),
+               "previous_response_id"});
+}
+
+/// Fields that change nothing here, or are not offered.
+void read_rest(Fields& fields) {
+  fields.unsupported("conversation", "(see previous_response_id)");
+  fields.unsupported("prompt");
+  check_metadata(fields);
+  // Counts calls of tools that the server runs: there are none.
+  fields.integer("max_tool_calls", 1, std::numeric_limits<int32_t>::max());
+  fields.array("include");
+  fields.accept({"client_metadata", "user", "prompt_cache_key", "prompt_cache_retention",
+                 "service_tier", "safety_identifier", "stream_options", "top_logprobs"});
+  const auto truncation = fields.string("truncation", 32);
+  if (truncation && *truncation != "auto" && *truncation != "disabled") {
+    fields.refuse_value("truncation", R"(must be "auto" or "disabled")");
   }
 }
 
 /// Fields that the response repeats.
-Json make_echo(const Json& body, const chat::Conversation& conversation) {
+Json make_echo(const Json& body, const chat::Conversation& conversation, Keeping keeping) {
   const auto given = [&](const char* name, Json otherwise) {
     const auto found = body.find(name);
     return found == body.end() || found->is_null() ? std::move(otherwise) : *found;
   };
   Json echo;
+  echo["background"] = keeping.background;
+  echo["instructions"] = given("instructions", nullptr);
   echo["max_output_tokens"] = given("max_output_tokens", nullptr);
+  echo["max_tool_calls"] = given("max_tool_calls", nullptr);
   echo["metadata"] = given("metadata", Json::object());
   echo["parallel_tool_calls"] = conversation.parallel_calls;
+  echo["previous_response_id"] = given("previous_response_id", nullptr);
   echo["reasoning"] = given("reasoning", Json{{"effort", nullptr}, {"summary", nullptr}});
+  echo["store"] = keeping.store;
   echo["temperature"] = given("temperature", nullptr);
   echo["tool_choice"] = given("tool_choice", "auto");
   echo["top_p"] = given("top_p", nullptr);
+  echo["truncation"] = given("truncation", "disabled");
   return echo;
 }
 
@@ -100,10 +155,10 @@ ToolNames names_in(const Json& notes) {
   return names;
 }
 
-Result<WireRequest> parse_responses(std::string_view body, const ParseContext& context) {
-  const auto json = parse_body(body);
-  if (!json) return json.error();
-  Fields fields(*json);
+Result<WireRequest> parse_responses(const Json& body,
+                                    const ParseContext& context,
+                                    const KeptInput& kept) {
+  Fields fields(body);
   WireRequest out;
   read_generation(fields, context, out);
   const auto most = fields.integer("max_output_tokens", 1, std::numeric_limits<int32_t>::max());
@@ -111,7 +166,7 @@ Result<WireRequest> parse_responses(std::string_view body, const ParseContext& c
   chat::Conversation conversation;
   ResponsesTools tools;
   if (const Json* given = fields.array("tools")) tools.add(fields, *given, "tools", out.warnings);
-  conversation.messages = read_input(fields, tools, out.warnings);
+  conversation.messages = read_input(fields, tools, kept.history, out.warnings);
   if (may_call(fields) && !tools.functions.empty()) {
     conversation.tools = std::move(tools.functions);
   }
@@ -119,12 +174,19 @@ Result<WireRequest> parse_responses(std::string_view body, const ParseContext& c
   read_template_arguments(fields, conversation.template_arguments);
   read_reasoning(fields, conversation.template_arguments);
   read_text_format(fields);
-  read_truncation(fields, out.warnings);
-  refuse_state(fields);
+  const Keeping keeping = read_keeping(fields, kept, out.warnings);
+  read_previous(fields, kept);
+  read_rest(fields);
   if (const Status ok = finish_fields(fields, context, out); !ok) return ok.error();
-  out.notes = make_notes(make_echo(*json, conversation), tools.names);
+  out.notes = make_notes(make_echo(body, conversation, keeping), tools.names);
   out.request.input = std::move(conversation);
   return out;
+}
+
+Result<WireRequest> parse_responses(std::string_view body, const ParseContext& context) {
+  const auto json = parse_body(body);
+  if (!json) return json.error();
+  return parse_responses(*json, context, {});
 }
 
 }  // namespace tandem::protocol::openai

@@ -8,8 +8,20 @@
 
 namespace tandem::protocol::openai {
 
-/// `notes` of the result is what make_notes gives. Errors as for parse_chat; kNotFound also for a
-/// previous response: none is kept.
+/// What the server keeps that belongs to a request.
+struct KeptInput {
+  bool offered = false;          // whether it keeps anything
+  Json history = Json::array();  // items of the conversation that `previous_response_id` ends
+};
+
+/// `notes` of the result is what make_notes gives; "echo" has `store` and `background` as they are
+/// done. References to items are resolved already where they can be. Errors as for parse_chat;
+/// kNotFound also for a previous response where none is kept, and for items that are not.
+Result<WireRequest> parse_responses(const Json& body,
+                                    const ParseContext& context,
+                                    const KeptInput& kept);
+
+/// The same where nothing is kept.
 Result<WireRequest> parse_responses(std::string_view body, const ParseContext& context);
 
 /// What the encoder wants to know of a request: {"echo": fields to repeat, "names": …}.

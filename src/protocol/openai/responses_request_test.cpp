@@ -136,9 +136,36 @@ TEST_CASE("responses request: switches") {
             .tools.is_null());
   CHECK_FALSE(
       talk_of(parse_response(R"({"input":"x","parallel_tool_calls":false})")).parallel_calls);
-  CHECK(parse_response(R"({"input":"x","truncation":"auto"})")->warnings[0].code ==
-        "truncation_not_offered");
+  CHECK(parse_response(R"({"input":"x","truncation":"auto"})")->notes["echo"]["truncation"] ==
+        "auto");
   CHECK(parse_response(R"({"input":"x","text":{"format":{"type":"text"}}})"));
+}
+
+TEST_CASE(
+    "responses request: what is kept comes before the input, and not what was said for it alone") {
+  const chat::ModelInfo model{.id = "m", .max_context = 100};
+  const Options rules;
+  const KeptInput kept{.offered = true, .history = Json::parse(R"([
+    {"role":"user","content":"one"},
+    {"type":"function_call","call_id":"a","name":"f","arguments":"{}"}])")};
+  const Json body = Json::parse(
+      R"({"input":[{"type":"function_call_output","call_id":"a","output":"1"}],
+          "instructions":"Be brief","previous_response_id":"resp_1","store":true})");
+  const auto wire = parse_responses(body, {.model = model, .options = rules}, kept);
+  REQUIRE_MESSAGE(wire.has_value(), (wire ? "" : wire.error().message));
+  CHECK(talk_of(wire).messages == Json::parse(R"([
+    {"role":"system","content":"Be brief"},{"role":"user","content":"one"},
+    {"role":"assistant","content":"","tool_calls":[
+      {"id":"a","type":"function","function":{"name":"f","arguments":{}}}]},
+    {"role":"tool","content":"1","tool_call_id":"a","name":"f"}])"));
+  const Json& echo = wire->notes["echo"];
+  CHECK(echo["store"] == true);
+  CHECK(echo["background"] == false);
+  CHECK(echo["previous_response_id"] == "resp_1");
+  CHECK(echo["instructions"] == "Be brief");
+  const auto background = parse_responses(Json::parse(R"({"input":"x","background":true})"),
+                                          {.model = model, .options = rules}, kept);
+  CHECK(background->notes["echo"]["store"] == true);
 }
 
 TEST_CASE("responses request: every broken rule is refused with its status and field") {
@@ -173,6 +200,13 @@ TEST_CASE("responses request: every broken rule is refused with its status and f
       {R"({"input":"x","background":true})", 400, "background"},
       {R"({"input":"x","conversation":"c"})", 400, "conversation"},
       {R"({"input":"x","prompt":{"id":"p"}})", 400, "prompt"},
+      {R"({"input":"x","background":true,"store":false})", 400, "background"},
+      {R"({"input":"x","store":"yes"})", 400, "store"},
+      {R"({"input":"x","truncation":"sometimes"})", 400, "truncation"},
+      {R"({"input":"x","max_tool_calls":0})", 400, "max_tool_calls"},
+      {R"({"input":"x","metadata":{"a":1}})", 400, "metadata"},
+      {R"({"input":"x","include":"all"})", 400, "include"},
+      {R"({"input":[{"type":"item_reference","id":"msg_1"}]})", 404, "input[0]"},
       {R"({"input":"x","max_output_tokens":0})", 400, "max_output_tokens"},
       {R"({"input":"x","reasoning":{"effort":1}})", 400, "reasoning.effort"},
       {R"({"input":"x","model":"gpt-9"})", 404, "model"},

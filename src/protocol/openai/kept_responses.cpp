@@ -1,0 +1,153 @@
+#include "protocol/openai/kept_responses.h"
+
+#include <chrono>
+#include <utility>
+
+#include "protocol/openai/responses_events.h"
+
+namespace tandem::protocol::openai {
+namespace {
+
+constexpr std::chrono::seconds kSettle{10};
+
+std::string encode(const KeptResponse& kept) {
+  Json out;
+  out["response"] = kept.response;
+  out["input"] = kept.input;
+  out["previous"] = kept.previous;
+  out["server"] = kept.server;
+  out["background"] = kept.background;
+  out["streamed"] = kept.streamed;
+  out["began"] = kept.began;
+  return dump(out);
+}
+
+Result<KeptResponse> decode(const std::string& bytes) {
+  const Json json = Json::parse(bytes, nullptr, false);
+  const bool whole = json.is_object() && json.contains("response") && json.contains("input") &&
+                     json["response"].is_object() && json["input"].is_array();
+  if (!whole) return Error{ErrorCode::kCorrupt, "a kept response cannot be read"};
+  return KeptResponse{.response = json["response"],
+                      .input = json["input"],
+                      .previous = json.value("previous", ""),
+                      .server = json.value("server", ""),
+                      .background = json.value("background", false),
+                      .streamed = json.value("streamed", false),
+                      .began = json.value("began", int64_t{0})};
+}
+
+/// The response in a body, or in the event that ends a stream.
+Json response_in(const std::string& text) {
+  if (text.starts_with('{')) return Json::parse(text, nullptr, false);
+  return event_data(text).value("response", Json());
+}
+
+}  // namespace
+
+void append_items(const KeptResponse& kept, Json& items) {
+  for (const Json& item : kept.input) items.push_back(item);
+  const auto output = kept.response.find("output");
+  if (output == kept.response.end()) return;
+  for (const Json& item : *output) items.push_back(item);
+}
+
+KeptResponses::KeptResponses(store::Store& store, store::Limits limits)
+    : store_(store),
+      records_(store.database(), "responses", limits),
+      events_(store.database(), "response_events", limits) {
+  store_.queue().keep_trimmed(records_);
+  store_.queue().keep_trimmed(events_);
+}
+
+Result<std::optional<KeptResponse>> KeptResponses::find(const std::string& owner,
+                                                        const std::string& id) const {
+  settle();
+  const auto bytes = records_.get(owner, id);
+  if (!bytes) return bytes.error();
+  if (!*bytes) return std::optional<KeptResponse>();
+  auto kept = decode(**bytes);
+  // Whoever makes it here is asked before the file.
+  const bool lost = kept && kept->is_open() &&
+                    (kept->server == store_.server() || !store_.is_alive(kept->server));
+  if (lost) kept = failed(owner, std::move(*kept));
+  if (!kept) return kept.error();
+  return std::optional<KeptResponse>(std::move(*kept));
+}
+
+/// Of a server that ended before the response did.
+Result<KeptResponse> KeptResponses::failed(const std::string& owner, KeptResponse kept) const {
+  kept.response["status"] = "failed";
+  kept.response["error"] =
+      Json{{"code", "server_error"},
+           {"message", "the server ended before this response did: ask again"}};
+  const auto replaced = records_.replace(owner, kept.id(), encode(kept));
+  if (!replaced) return replaced.error();
+  return kept;
+}
+
+void KeptResponses::settle() const { store_.queue().settle(kSettle); }
+
+bool KeptResponses::put_later(const std::string& owner,
+                              KeptResponse kept,
+                              std::function<void(Error)> on_failure) const {
+  std::string bytes = encode(kept);
+  const size_t size = bytes.size();
+  return store_.queue().post(
+      size,
+      [records = records_, owner, id = kept.id(), began = kept.began, bytes = std::move(bytes),
+       on_failure = std::move(on_failure)]() -> Status {
+        Status put = records.put(owner, id, bytes, began);
+        if (!put) on_failure(put.error());
+        return put;
+      });
+}
+
+void KeptResponses::put_answer_later(const std::string& owner,
+                                     KeptResponse kept,
+                                     std::string answer) const {
+  const size_t size = answer.size();
+  store_.queue().post(size,
+                      [records = records_, owner, kept = std::move(kept),
+                       answer = std::move(answer)]() mutable -> Status {
+                        kept.response = response_in(answer);
+                        if (kept.id().empty())
+                          return Error{ErrorCode::kInternal, "an answer has no response"};
+                        return records.put(owner, kept.id(), encode(kept), kept.began);
+                      });
+}
+
+void KeptResponses::replace_later(const std::string& owner,
+                                  KeptResponse kept,
+                                  std::vector<std::string> events) const {
+  size_t bytes = 0;
+  for (const std::string& event : events) bytes += event.size();
+  const auto write = [records = records_, table = events_, owner, kept = std::move(kept),
+                      events = std::move(events)]() -> Status {
+    const auto replaced = records.replace(owner, kept.id(), encode(kept));
+    if (!replaced) return replaced.error();
+    if (!*replaced || !kept.streamed) return {};
+    return table.put(owner, kept.id(), dump(Json(events)), kept.began);
+  };
+  store_.queue().post(bytes, write);
+}
+
+Result<std::optional<std::string>> KeptResponses::events(const std::string& owner,
+                                                         const std::string& id,
+                                                         size_t first) const {
+  const auto bytes = events_.get(owner, id);
+  if (!bytes) return bytes.error();
+  if (!*bytes) return std::optional<std::string>();
+  const Json list = Json::parse(**bytes, nullptr, false);
+  if (!list.is_array()) return Error{ErrorCode::kCorrupt, "kept events cannot be read"};
+  std::string out;
+  for (size_t i = first; i < list.size(); ++i) out += list[i].get_ref<const std::string&>();
+  return std::optional<std::string>(std::move(out));
+}
+
+Result<bool> KeptResponses::erase(const std::string& owner, const std::string& id) const {
+  settle();
+  if (const auto gone = events_.erase(owner, id); !gone) return gone.error();
+  return records_.erase(owner, id);
+}
+
+}  // namespace tandem::protocol::openai

@@ -1,0 +1,82 @@
+// Responses that outlive their request: as records in the state file.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "protocol/json.h"
+#include "store/store.h"
+
+namespace tandem::protocol::openai {
+
+struct KeptResponse {
+  Json response = {};         // as clients see it
+  Json input = {};            // its own items, each with an id; without those of earlier responses
+  std::string previous = {};  // the id of the response that it goes on with; empty: none
+  std::string server = {};    // the run of the server that makes it; see store::Store::server
+  bool background = false;
+  bool streamed = false;  // its events are kept too
+  int64_t began = 0;      // microseconds of Unix time
+
+  std::string id() const { return response.value("id", ""); }
+  std::string status() const { return response.value("status", ""); }
+  /// Whether it is still to be made.
+  bool is_open() const { return status() == "queued" || status() == "in_progress"; }
+};
+
+/// Items that were generated or given, the oldest first: input and output.
+void append_items(const KeptResponse& kept, Json& items);
+
+/// Reads and writes records; `owner` is the id of an API key. Thread-safe. Errors: those of
+/// store::BlobTable.
+class KeptResponses {
+ public:
+  KeptResponses(store::Store& store, store::Limits limits);
+
+  /// Waits for writes that were left. A record that a dead server was making is failed, here and in
+  /// the file.
+  Result<std::optional<KeptResponse>> find(const std::string& owner, const std::string& id) const;
+
+  /// Leaves a record to be written. `on_failure` comes from another thread. False: too much waits.
+  bool put_later(const std::string& owner,
+                 KeptResponse kept,
+                 std::function<void(Error)> on_failure) const;
+
+  /// Leaves a record to be written whose response is what a client got: a body, or the event that
+  /// ended its stream.
+  void put_answer_later(const std::string& owner, KeptResponse kept, std::string answer) const;
+
+  /// Waits until what was left is written.
+  void settle() const;
+
+  /// Leaves a record to be written in place of an earlier one, if that is still there, and with it
+  /// its events when they are kept.
+  void replace_later(const std::string& owner,
+                     KeptResponse kept,
+                     std::vector<std::string> events) const;
+
+  /// The events of a streamed response, by sequence number from `first`, as bytes. Nothing when
+  /// they are not kept.
+  Result<std::optional<std::string>> events(const std::string& owner,
+                                            const std::string& id,
+                                            size_t first) const;
+
+  /// With its events. False: there was none.
+  Result<bool> erase(const std::string& owner, const std::string& id) const;
+
+  /// Names this run of the server.
+  const std::string& server() const { return store_.server(); }
+
+ private:
+  Result<KeptResponse> failed(const std::string& owner, KeptResponse kept) const;
+
+  store::Store& store_;
+  const store::BlobTable records_;
+  const store::BlobTable events_;
+};
+
+}  // namespace tandem::protocol::openai

@@ -1,0 +1,156 @@
+#include "protocol/openai/response_items.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace tandem::protocol::openai {
+namespace {
+
+constexpr size_t kIdDigits = 24;  // of a response's id
+
+std::string text_field(const Json& item, const char* name) {
+  const auto found = item.find(name);
+  return found != item.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+const char* id_prefix(const std::string& type) {
+  static constexpr std::pair<const char*, const char*> kPrefixes[] = {
+      {"message", "msg"},          {"reasoning", "rs"},
+      {"function_call", "fc"},     {"function_call_output", "fco"},
+      {"custom_tool_call", "ctc"}, {"custom_tool_call_output", "ctco"}};
+  for (const auto& [name, prefix] : kPrefixes) {
+    if (type == name) return prefix;
+  }
+  return "item";
+}
+
+std::string digits_of(const std::string& response) {
+  return response.substr(std::min(response.find('_') + 1, response.size()));
+}
+
+/// Text as the one part of a message.
+Json parts_of(const std::string& role, const Json& content) {
+  if (!content.is_string()) return content;
+  if (role == "assistant") {
+    return Json::array(
+        {Json{{"type", "output_text"}, {"text", content}, {"annotations", Json::array()}}});
+  }
+  return Json::array({Json{{"type", "input_text"}, {"text", content}}});
+}
+
+Json normal_item(const Json& item, const std::string& id) {
+  if (!item.is_object()) return item;
+  std::string type = text_field(item, "type");
+  if (type.empty()) type = "message";
+  Json out;
+  const std::string given = text_field(item, "id");
+  out["id"] = given.empty() ? fmt::format("{}_{}", id_prefix(type), id) : given;
+  out["type"] = type;
+  for (const auto& [name, value] : item.items()) {
+    if (name != "id" && name != "type") out[name] = value;
+  }
+  if (type == "message") {
+    const auto content = out.find("content");
+    if (content != out.end()) *content = parts_of(text_field(item, "role"), *content);
+  }
+  if (!out.contains("status") && type != "reasoning") out["status"] = "completed";
+  return out;
+}
+
+Result<size_t> place_of(const std::vector<const Json*>& items,
+                        const std::string& id,
+                        const char* name) {
+  const auto found =
+      std::ranges::find_if(items, [&](const Json* item) { return text_field(*item, "id") == id; });
+  if (found != items.end()) return static_cast<size_t>(found - items.begin());
+  return Error{ErrorCode::kInvalid,
+               fmt::format("'{}' must be the id of an item of this list, not {}", name,
+                           literal(shortened(id, 80))),
+               name};
+}
+
+}  // namespace
+
+Json normal_items(const Json& input, const std::string& response) {
+  if (input.is_string()) {
+    return normal_items(Json::array({Json{{"role", "user"}, {"content", input}}}), response);
+  }
+  Json out = Json::array();
+  if (!input.is_array()) return out;
+  const std::string digits = digits_of(response);
+  for (size_t i = 0; i < input.size(); ++i) {
+    out.push_back(normal_item(input[i], fmt::format("{}i{:02x}", digits, i)));
+  }
+  return out;
+}
+
+std::string response_of_item(std::string_view item) {
+  const size_t line = item.find('_');
+  if (line == std::string_view::npos) return {};
+  const std::string_view digits = item.substr(line + 1);
+  const bool ours =
+      digits.size() > kIdDigits &&
+      digits.substr(0, kIdDigits).find_first_not_of("0123456789abcdef") == digits.npos;
+  return ours ? "resp_" + std::string(digits.substr(0, kIdDigits)) : std::string();
+}
+
+const Json* find_item(const Json& items, std::string_view id) {
+  for (const Json& item : items) {
+    if (item.is_object() && text_field(item, "id") == id) return &item;
+  }
+  return nullptr;
+}
+
+bool is_reference(const Json& item) {
+  if (!item.is_object() || !item.contains("id")) return false;
+  const std::string type = text_field(item, "type");
+  return type == "item_reference" || (type.empty() && item.size() == 1);
+}
+
+Status resolve_references(Json& input,
+                          const Json& history,
+                          const std::function<Result<Json>(const std::string& id)>& look_up) {
+  if (!input.is_array()) return {};
+  for (Json& item : input) {
+    if (!is_reference(item)) continue;
+    const std::string id = text_field(item, "id");
+    if (const Json* known = find_item(history, id)) {
+      item = *known;
+      continue;
+    }
+    auto found = look_up(id);
+    if (!found) return found.error();
+    if (!found->is_null()) item = std::move(*found);
+  }
+  return {};
+}
+
+Result<Json> page_of(const Json& items, const Page& page) {
+  std::vector<const Json*> list;
+  for (const Json& item : items) list.push_back(&item);
+  if (!page.ascending) std::ranges::reverse(list);
+  size_t begin = 0;
+  size_t end = list.size();
+  if (!page.after.empty()) {
+    const auto place = place_of(list, page.after, "after");
+    if (!place) return place.error();
+    begin = *place + 1;
+  }
+  if (!page.before.empty()) {
+    const auto place = place_of(list, page.before, "before");
+    if (!place) return place.error();
+    end = *place;
+  }
+  Json data = Json::array();
+  for (size_t i = begin; i < end && data.size() < page.limit; ++i) data.push_back(*list[i]);
+  Json out{{"object", "list"}};
+  out["first_id"] = data.empty() ? Json(nullptr) : data.front()["id"];
+  out["last_id"] = data.empty() ? Json(nullptr) : data.back()["id"];
+  out["has_more"] = begin + data.size() < end;
+  out["data"] = std::move(data);
+  return out;
+}
+
+}  // namespace tandem::protocol::openai

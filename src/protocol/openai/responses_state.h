@@ -1,0 +1,40 @@
+// What the Responses wire holds between requests: kept responses, and those still being made.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "protocol/openai/background_run.h"
+#include "protocol/openai/kept_responses.h"
+
+namespace tandem::protocol::openai {
+
+/// Thread-safe. `owner` is the id of the API key that asks: nobody sees others' responses.
+class ResponsesState {
+ public:
+  ResponsesState(store::Store& store, store::Limits limits) : kept_(store, limits) {}
+
+  const KeptResponses& kept() const { return kept_; }
+  BackgroundRuns& runs() { return runs_; }
+
+  /// As it is now. kNotFound, field "response_id"; else as KeptResponses::find.
+  Result<KeptResponse> find(const std::string& owner, const std::string& id);
+
+  /// All items of the conversation that ends with this response, the oldest first. Field
+  /// "previous_response_id": kNotFound (it, or an earlier one, is not kept), kInvalid (it has not
+  /// ended, or failed).
+  Result<Json> history(const std::string& owner, const std::string& id);
+
+  /// The item of this id in a response that is kept; null when there is none. Ids that clients gave
+  /// are not found.
+  Result<Json> item(const std::string& owner, const std::string& id);
+
+ private:
+  const KeptResponses kept_;
+  BackgroundRuns runs_;
+};
+
+/// kNotFound, field "response_id".
+Error unknown_response(const std::string& id);
+
+}  // namespace tandem::protocol::openai

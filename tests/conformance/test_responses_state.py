@@ -1,0 +1,217 @@
+"""Responses that are kept, as the official SDK sees them: of a scripted model, and of the real server."""
+
+import contextlib
+import os
+import subprocess
+import threading
+import time
+
+import openai
+import pytest
+from conftest import command, demo, running
+
+LONG = {"ignore_eos": True}  # the scripted model goes on until it is stopped
+
+
+@contextlib.contextmanager
+def served(folder):
+    """A client of a server over this state folder."""
+    started = contextlib.contextmanager(running)([demo(), str(folder)])
+    with started as url, openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+def sdk(tmp_path):
+    with served(tmp_path / "state") as client:
+        yield client
+
+
+def text_of(item):
+    return "".join(part.text for part in item.content)
+
+
+def wait_for(client, response):
+    limit = time.monotonic() + 30
+    while response.status in ("queued", "in_progress"):
+        assert time.monotonic() < limit, f"still {response.status}"
+        time.sleep(0.05)
+        response = client.responses.retrieve(response.id)
+    return response
+
+
+def test_create_retrieve_delete(sdk):
+    made = sdk.responses.create(model="demo", input="Hi", store=True, metadata={"a": "b"}, instructions="Be brief")
+    found = sdk.responses.retrieve(made.id)
+    assert found.to_dict() == made.to_dict()
+    assert found.metadata == {"a": "b"}
+    assert found.instructions == "Be brief"
+    assert found.usage.input_tokens_details.cached_tokens == 6
+    assert found.usage.output_tokens_details.reasoning_tokens == 0
+    sdk.responses.delete(made.id)
+    with pytest.raises(openai.NotFoundError) as caught:
+        sdk.responses.retrieve(made.id)
+    assert caught.value.code == "not_found"
+    with pytest.raises(openai.NotFoundError):
+        sdk.responses.delete(made.id)
+
+
+def test_nothing_is_kept_unasked(sdk):
+    made = sdk.responses.create(model="demo", input="Hi")
+    with pytest.raises(openai.NotFoundError):
+        sdk.responses.retrieve(made.id)
+    with pytest.raises(openai.NotFoundError) as caught:
+        sdk.responses.create(model="demo", input="Go on", previous_response_id=made.id)
+    assert caught.value.code == "previous_response_not_found"
+
+
+def test_a_conversation_over_a_restart(tmp_path):
+    with served(tmp_path / "state") as client:
+        first = client.responses.create(model="demo", input="One", store=True)
+        with client.responses.stream(model="demo", input="Two", store=True, previous_response_id=first.id) as stream:
+            second = stream.get_final_response()
+    with served(tmp_path / "state") as client:
+        third = client.responses.create(model="demo", input="Three", store=True, previous_response_id=second.id)
+        assert third.previous_response_id == second.id
+        items = list(client.responses.input_items.list(third.id, order="asc", limit=2))
+        texts = [text_of(item) for item in items]
+        assert texts == ["One", first.output_text, "Two", second.output_text, "Three"]
+        assert [item.role for item in items] == ["user", "assistant", "user", "assistant", "user"]
+        newest = client.responses.input_items.list(third.id)
+        assert [text_of(item) for item in newest.data] == texts[::-1]
+        assert not newest.has_more
+
+
+def test_tools_go_round_by_ids(sdk):
+    tools = [{"type": "function", "name": "read", "parameters": {"type": "object", "properties": {}}}]
+    first = sdk.responses.create(model="demo", input="Look.", tools=tools, store=True)
+    call = next(item for item in first.output if item.type == "function_call")
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": "a.txt"}
+    last = sdk.responses.create(model="demo", input=[result], tools=tools, previous_response_id=first.id)
+    assert last.output_text == "read said: a.txt"
+    history = [{"role": "user", "content": "Look."}, {"type": "item_reference", "id": call.id}, result]
+    assert sdk.responses.create(model="demo", input=history, tools=tools).output_text == "read said: a.txt"
+
+
+def test_background_is_polled(sdk):
+    made = sdk.responses.create(model="demo", input="Hi", background=True)
+    assert made.status == "queued"
+    done = wait_for(sdk, made)
+    assert done.status == "completed"
+    assert done.output_text
+    assert done.background
+
+
+def test_background_is_cancelled(sdk):
+    made = sdk.responses.create(model="demo", input="Hi", background=True, extra_body=LONG)
+    assert sdk.responses.cancel(made.id).status == "cancelled"
+    assert sdk.responses.cancel(made.id).status == "cancelled"
+    assert sdk.responses.retrieve(made.id).status == "cancelled"
+    plain = sdk.responses.create(model="demo", input="Hi", store=True)
+    with pytest.raises(openai.BadRequestError):
+        sdk.responses.cancel(plain.id)
+
+
+def test_a_stream_is_resumed(sdk):
+    with sdk.responses.create(model="demo", input="Hi", background=True, stream=True) as stream:
+        head = [next(stream) for _ in range(6)]
+    made = head[0].response.id
+    rest = list(sdk.responses.retrieve(made, stream=True, starting_after=head[-1].sequence_number))
+    events = head + rest
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    assert events[-1].type == "response.completed"
+    text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    assert text == sdk.responses.retrieve(made).output_text
+    again = list(sdk.responses.retrieve(made, stream=True))
+    assert [event.to_dict() for event in again] == [event.to_dict() for event in events]
+    with sdk.responses.stream(response_id=made, starting_after=4) as resumed:
+        assert [event.sequence_number for event in resumed][0] == 5
+        assert resumed.get_final_response().output_text == text
+
+
+def test_a_restart_in_the_middle(tmp_path):
+    process = subprocess.Popen([demo(), str(tmp_path / "state")], stdout=subprocess.PIPE, text=True)
+    base = process.stdout.readline().split()[-1]
+    with openai.OpenAI(base_url=f"{base}/v1", api_key="none", max_retries=0) as client:
+        made = client.responses.create(model="demo", input="Hi", background=True, extra_body=LONG)
+        assert client.responses.retrieve(made.id).status in ("queued", "in_progress")
+    process.kill()
+    process.wait()
+    with served(tmp_path / "state") as client:
+        found = client.responses.retrieve(made.id)
+        assert found.status == "failed"
+        assert found.error.code == "server_error"
+        assert "ended" in found.error.message
+
+
+def test_input_tokens(sdk):
+    assert sdk.responses.input_tokens.count(model="demo", input="Hi").input_tokens == 7
+
+
+def test_many_at_once(sdk):
+    made, errors = [], []
+
+    def work():
+        try:
+            for _ in range(5):
+                made.append(sdk.responses.create(model="demo", input="Hi", store=True, max_output_tokens=3))
+        except openai.OpenAIError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert all(sdk.responses.retrieve(one.id).id == one.id for one in made)
+
+
+def privacy(*words):
+    binary = command()[0]
+    done = subprocess.run([binary, "privacy", *words], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif("TANDEM_URL" in os.environ or "TANDEM_COMMAND" in os.environ, reason="needs a server of its own")
+def test_keys_and_purge_of_the_real_server(tmp_path):
+    state = tmp_path / "state"
+    keys = tmp_path / "keys"
+    keys.write_text("alpha\nbeta\n")
+    words = [*command(), "--state-dir", str(state), "--api-key-file", str(keys)]
+    assert "nothing is kept" in privacy("show", "--state-dir", str(state))
+    with contextlib.contextmanager(running)(words) as url:
+        alpha, beta = (openai.OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0) for key in ("alpha", "beta"))
+        model = alpha.models.list().data[0].id
+        made = alpha.responses.create(model=model, input="My word is xylophone.", store=True, max_output_tokens=8)
+        assert alpha.responses.retrieve(made.id).output_text == made.output_text
+        with pytest.raises(openai.NotFoundError):
+            beta.responses.retrieve(made.id)
+        with pytest.raises(openai.NotFoundError):
+            beta.responses.create(model=model, input="Go on", previous_response_id=made.id)
+        assert "responses: 1 entries" in privacy("show", "--state-dir", str(state))
+        assert any(b"xylophone" in file.read_bytes() for file in state.iterdir() if file.is_file())
+        privacy("purge", "--state-dir", str(state))
+        with pytest.raises(openai.NotFoundError):
+            alpha.responses.retrieve(made.id)
+        assert not any(b"xylophone" in file.read_bytes() for file in state.iterdir() if file.is_file())
+    assert "nothing is kept" in privacy("show", "--state-dir", str(state))
+
+
+@pytest.mark.skipif("TANDEM_URL" in os.environ or "TANDEM_COMMAND" in os.environ, reason="needs a server of its own")
+def test_truncation_of_the_real_server(tmp_path):
+    words = [*command(), "--context", "512", "--state-dir", str(tmp_path / "state")]
+    with contextlib.contextmanager(running)(words) as url:
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        model = client.models.list().data[0].id
+        turns = [{"role": role, "content": "word " * 60} for _ in range(8) for role in ("user", "assistant")]
+        turns.append({"role": "user", "content": "What is the capital of France?"})
+        asked = {"model": model, "input": turns, "max_output_tokens": 8}
+        with pytest.raises(openai.BadRequestError) as caught:
+            client.responses.create(**asked)
+        assert caught.value.code == "context_length_exceeded"
+        response = client.responses.create(**asked, truncation="auto")
+        assert response.usage.input_tokens < 512
+        (warning,) = response.warnings
+        assert warning["code"] == "input_truncated"
