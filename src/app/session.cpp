@@ -149,7 +149,8 @@ Session::Session(text::ModelText text,
           *generator_,
           text_,
           std::move(info),
-          chat::LocalServiceOptions{.tool_dialect = options.tool_dialect})) {}
+          chat::LocalServiceOptions{.tool_dialect = options.tool_dialect,
+                                    .thinking_wrap_up = options.thinking_wrap_up})) {}
 
 // stop() gives every request its last event; only then may the service go.
 Session::~Session() { generator_->stop(); }

@@ -20,6 +20,7 @@ struct SessionOptions {
   std::string mpi_library;          // --comm mpi: path of libmpi
   std::string tool_dialect;         // see dialect/dialect.h; empty: as the model shows
   std::string reasoning_dialect;    // see text/tokenizer.h, or "none"; empty: as the model shows
+  std::string thinking_wrap_up;     // see chat/local_service.h
   std::string rank_log;             // file for the ranks' log lines; empty: stderr
 };
 

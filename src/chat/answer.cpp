@@ -10,6 +10,7 @@ Answer::Answer(std::shared_ptr<const AnswerRules> rules)
       detokenizer_(*rules_->tokenizer),
       stops_(rules_->stops),
       parser_(rules_->parsing, rules_->first_channel),
+      acted_(rules_->acted),
       last_channel_(rules_->first_channel) {
   usage_.prompt_tokens = rules_->prompt_tokens;
 }
@@ -24,9 +25,15 @@ std::vector<EventBody> Answer::take(const gen::Event& event) {
       out.emplace_back(Progress{prefilled->done, prefilled->total, usage_.cached_tokens});
   } else if (const auto* tokens = std::get_if<gen::Tokens>(&event.body)) {
     for (const gen::Token& token : tokens->tokens) {
-      if (!done_) draw(token, out);
+      if (!done_ && !on_detour_) draw(token, out);
     }
   } else if (const auto* finished = std::get_if<gen::Finished>(&event.body)) {
+    if (is_unclosed(*finished)) {
+      tokens_.pop_back();  // the stop id
+      --usage_.completion_tokens;
+      close_thinking(Guard::kUnclosedThought, out);
+      return out;
+    }
     flush(out);
     const bool length = finished->reason == gen::FinishReason::kLength;
     if (!done_) end(length ? FinishReason::kLength : own_end(), "", out);
@@ -41,20 +48,29 @@ std::vector<EventBody> Answer::take(const gen::Event& event) {
 }
 
 void Answer::draw(const gen::Token& token, std::vector<EventBody>& out) {
-  ++usage_.completion_tokens;
-  if (is_stop_id(token.id)) return;
   std::optional<LogprobEntry> logprob;
-  if (rules_->logprobs) logprob = logprob_of(token);
+  if (rules_->logprobs && !is_stop_id(token.id)) logprob = logprob_of(token);
+  add(token.id, std::move(logprob), out);
+  guard(out);
+}
+
+void Answer::add(text::TokenId id,
+                 std::optional<LogprobEntry> logprob,
+                 std::vector<EventBody>& out) {
+  ++usage_.completion_tokens;
+  tokens_.push_back(id);
+  if (is_stop_id(id)) return;
   drawn_.push_back({.begin = decoded_, .end = std::nullopt, .logprob = std::move(logprob)});
-  if (is_hidden(token.id)) {
+  if (is_hidden(id)) {
     drawn_.back().end = decoded_;
   } else {
-    append_text(token, out);
+    append_text(id, out);
   }
 }
 
-void Answer::append_text(const gen::Token& token, std::vector<EventBody>& out) {
-  const std::string text = detokenizer_.push(token.id);
+void Answer::append_text(text::TokenId id, std::vector<EventBody>& out) {
+  const std::string text = detokenizer_.push(id);
+  if (rules_->guards.repeated_span) repeats_.add(text);
   decoded_ += text.size();
   const bool complete = !detokenizer_.is_inside_character();
   for (size_t i = 0; i < drawn_.size(); ++i) {
@@ -90,6 +106,7 @@ void Answer::deliver(const std::vector<dialect::Event>& events, std::vector<Even
 void Answer::deliver_text(const dialect::Event& event, std::vector<EventBody>& out) {
   const auto& piece = std::get<dialect::Text>(event.body);
   last_channel_ = piece.channel;
+  has_text_ |= piece.channel == Channel::kText;
   const auto rest = std::ranges::find_if(
       drawn_, [&](const Drawn& token) { return !token.end || *token.end > event.end; });
   const auto count = static_cast<size_t>(rest - drawn_.begin());
@@ -158,7 +175,8 @@ void Answer::end(FinishReason reason, std::string stop_text, std::vector<EventBo
   out.emplace_back(End{.reason = reason,
                        .stop_text = std::move(stop_text),
                        .usage = usage_,
-                       .broken_calls = misfits_});
+                       .broken_calls = misfits_,
+                       .guards = acted_});
 }
 
 void Answer::fail(Error error, std::vector<EventBody>& out) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "chat/event.h"
+#include "chat/guard_repetition.h"
 #include "chat/stop_finder.h"
 #include "dialect/parser.h"
 #include "gen/event.h"
@@ -32,6 +33,11 @@ struct AnswerRules {
   Channel first_channel = Channel::kText;
   bool logprobs = false;
   uint32_t prompt_tokens = 0;
+
+  GuardSettings guards = {};
+  std::vector<text::TokenId> thinking_close = {};  // empty: thinking cannot be closed for the model
+  uint32_t max_tokens = 0;                         // of the answer; what is put in counts
+  std::vector<Guard> acted = {};                   // before the answer began
 };
 
 /// Thinking, text and calls are told apart by the dialect, whose markers are not delivered; nor are
@@ -45,6 +51,10 @@ class Answer {
 
   bool done() const { return done_; }
 
+  /// The answer goes on with other tokens than those that the generator drew: all of its tokens so
+  /// far, for a generation that goes on from there. The one before is of no use any more. Once.
+  std::optional<std::vector<text::TokenId>> take_detour();
+
  private:
   /// A drawn token whose text is not yet delivered.
   struct Drawn {
@@ -54,7 +64,16 @@ class Answer {
   };
 
   void draw(const gen::Token& token, std::vector<EventBody>& out);
-  void append_text(const gen::Token& token, std::vector<EventBody>& out);
+  void add(text::TokenId id, std::optional<LogprobEntry> logprob, std::vector<EventBody>& out);
+  void append_text(text::TokenId id, std::vector<EventBody>& out);
+  void guard(std::vector<EventBody>& out);
+  bool is_thinking() const;
+  bool is_budget_spent() const;
+  bool is_unclosed(const gen::Finished& finished) const;
+  bool can_close_thinking() const;
+  void close_thinking(Guard why, std::vector<EventBody>& out);
+  void stop_repeating(std::vector<EventBody>& out);
+  void note(Guard guard);
   void parse(const StopFinder::Found& found, std::vector<EventBody>& out);
   void deliver(const std::vector<dialect::Event>& events, std::vector<EventBody>& out);
   void deliver_text(const dialect::Event& event, std::vector<EventBody>& out);
@@ -74,8 +93,14 @@ class Answer {
   StopFinder stops_;
   dialect::Parser parser_;
   std::deque<Drawn> drawn_;
+  std::vector<text::TokenId> tokens_;  // of the answer, also those that were put in
+  RepeatedSpan repeats_;
+  std::vector<Guard> acted_;
+  uint32_t detours_ = 0;
+  bool on_detour_ = false;                 // until take_detour()
   size_t decoded_ = 0;                     // bytes of the answer's text so far
   Channel last_channel_ = Channel::kText;  // of delivered text
+  bool has_text_ = false;
   uint32_t whole_calls_ = 0;
   uint32_t misfits_ = 0;
   std::optional<uint32_t> cached_tokens_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "chat/guards.h"
 #include "dialect/event.h"
 
 namespace tandem::chat {
@@ -74,6 +75,7 @@ struct End {
   std::string stop_text;  // the stop string that matched, empty when none
   Usage usage;
   uint32_t broken_calls = 0;  // that could not be made valid: delivered as text, or closed early
+  std::vector<Guard> guards = {};  // that acted, each once
 };
 
 /// Last event of a choice that could not be completed. kCancelled when its owner cancelled it.

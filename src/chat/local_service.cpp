@@ -10,8 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "chat/answer.h"
 #include "chat/conversation.h"
+#include "chat/guard_tool_loop.h"
+#include "chat/thinking_close.h"
 
 namespace tandem::chat {
 namespace {
@@ -30,6 +33,25 @@ LocalServiceOptions with_defaults(LocalServiceOptions options) {
   return options;
 }
 
+/// Empty when the model marks no thinking.
+std::vector<gen::TokenId> encoded_close(const text::ModelText& model,
+                                        const dialect::Dialect& dialect,
+                                        const std::string& wrap_up) {
+  const std::string close = thinking_close(model, dialect);
+  if (close.empty()) return {};
+  auto ids = model.tokenizer->encode((wrap_up.empty() ? "" : "\n\n" + wrap_up) + close, false);
+  return ids ? std::move(*ids) : std::vector<gen::TokenId>();
+}
+
+/// How many calls are the same, where somebody wants to know; 0: too few.
+uint32_t loop_of(const Request& request) {
+  const auto* conversation = std::get_if<Conversation>(&request.input);
+  const bool is_wanted = request.guards.tool_loop || request.guards.steer_tool_loop;
+  if (conversation == nullptr || !is_wanted) return 0;
+  const uint32_t calls = looping_calls(conversation->messages);
+  return calls < kLoopingCalls ? 0 : calls;
+}
+
 /// 20 letters and digits, from two draws: nobody guesses a call's id.
 std::string call_id(const std::function<uint64_t()>& draw) {
   constexpr std::string_view kLetters =
@@ -45,35 +67,123 @@ std::string call_id(const std::function<uint64_t()>& draw) {
 }  // namespace
 
 /// One request: its choices, and the order of its events.
-class LocalService::Call {
+class LocalService::Call : public std::enable_shared_from_this<Call> {
  public:
+  /// `generation` is what every choice asks for, but for its ids.
   Call(const std::shared_ptr<const AnswerRules>& rules,
-       std::vector<gen::RequestId> ids,
-       Sink sink,
-       std::function<void(const Call*)> on_end)
-      : ids_(std::move(ids)),
+       gen::Request generation,
+       uint32_t choices,
+       std::shared_ptr<Generations> generations,
+       Sink sink)
+      : generation_(std::move(generation)),
+        generations_(std::move(generations)),
         sink_(std::move(sink)),
-        on_end_(std::move(on_end)),
-        running_(ids_.size()) {
-    for (size_t i = 0; i < ids_.size(); ++i) answers_.emplace_back(rules);
+        started_(SteadyClock().now()),
+        running_(choices) {
+    for (uint32_t i = 0; i < choices; ++i) choices_.emplace_back(rules, generations_->new_id());
   }
 
-  const std::vector<gen::RequestId>& ids() const { return ids_; }
+  /// Called before each generation is submitted, with its id.
+  void on_submit(std::function<void(gen::RequestId)> on_submit) {
+    on_submit_ = std::move(on_submit);
+  }
 
-  /// An event of a choice. Events wait until open().
-  void take(uint32_t choice, const gen::Event& event, gen::Generator& generator) {
+  /// Called once, at the last choice's last event.
+  void on_end(std::function<void(const Call*)> on_end) { on_end_ = std::move(on_end); }
+
+  /// Submits every choice, or none; events are delivered from here on.
+  Status submit() {
+    for (uint32_t index = 0; index < choices_.size(); ++index) {
+      const Status accepted = submit(index, choices_[index].generation, {});
+      if (accepted) continue;
+      cancel();
+      return accepted;
+    }
+    open();
+    if (is_cancelled()) cancel();
+    return {};
+  }
+
+  /// Ends every choice, also those that are still to be submitted.
+  void cancel() {
+    std::vector<gen::RequestId> ids;
+    {
+      const std::lock_guard lock(mutex_);
+      cancelled_ = true;
+      for (const Choice& choice : choices_) ids.push_back(choice.generation);
+    }
+    for (const gen::RequestId id : ids) generator().cancel(id);
+  }
+
+ private:
+  struct Choice {
+    Choice(std::shared_ptr<const AnswerRules> rules, gen::RequestId id)
+        : answer(std::move(rules)), generation(id) {}
+
+    Answer answer;
+    gen::RequestId generation;  // whose events count
+  };
+
+  gen::Generator& generator() { return generations_->generator(); }
+
+  Status submit(uint32_t index, gen::RequestId id, std::vector<gen::TokenId> emitted) {
+    gen::Request request = generation_;
+    request.id = id;
+    request.sampling.choice = index;
+    request.emitted = std::move(emitted);
+    if (request.deadline && !request.emitted.empty()) {
+      const auto spent = SteadyClock().now() - started_;
+      *request.deadline =
+          std::max(*request.deadline - std::chrono::duration_cast<std::chrono::milliseconds>(spent),
+                   std::chrono::milliseconds(1));
+    }
+    if (on_submit_) on_submit_(id);
+    return generator().submit(std::move(request),
+                              [call = shared_from_this(), index, id](const gen::Event& event) {
+                                call->take(index, id, event);
+                              });
+  }
+
+  /// An event of a choice's generation. Events wait until open().
+  void take(uint32_t index, gen::RequestId id, const gen::Event& event) {
+    std::optional<std::vector<gen::TokenId>> detour;
     bool stopped = false;
     bool ended = false;
     {
       const std::lock_guard lock(mutex_);
-      Answer& answer = answers_[choice];
-      if (answer.done()) return;
-      for (EventBody& body : answer.take(event)) deliver({choice, std::move(body)});
+      Choice& choice = choices_[index];
+      Answer& answer = choice.answer;
+      if (answer.done() || choice.generation != id) return;
+      for (EventBody& body : answer.take(event)) deliver({index, std::move(body)});
+      detour = answer.take_detour();
+      if (detour) choice.generation = generations_->new_id();
       stopped = answer.done() && !event.is_last();
       ended = answer.done() && --running_ == 0;
     }
-    if (stopped) generator.cancel(ids_[choice]);
+    if (detour) take_detour(index, id, std::move(*detour));
+    if (stopped) generator().cancel(id);
     if (ended) on_end_(this);
+  }
+
+  /// The choice goes on from these tokens. Sinks may not submit, so another thread does.
+  void take_detour(uint32_t index, gen::RequestId before, std::vector<gen::TokenId> tokens) {
+    const auto go_on = [call = shared_from_this(), index, before, tokens = std::move(tokens)] {
+      const gen::RequestId id = call->choices_[index].generation;
+      const Status accepted = call->submit(index, id, tokens);
+      // Only now: a server that drains is never without the request.
+      call->generator().cancel(before);
+      if (!accepted) call->take(index, id, {id, gen::Failed{accepted.error()}});
+      if (call->is_cancelled()) call->generator().cancel(id);
+    };
+    if (generations_->post(go_on)) return;
+    const Error gone{ErrorCode::kUnavailable, "the service has ended"};
+    const gen::RequestId id = choices_[index].generation;
+    take(index, id, {id, gen::Failed{gone}});
+  }
+
+  bool is_cancelled() {
+    const std::lock_guard lock(mutex_);
+    return cancelled_;
   }
 
   /// Every choice is accepted: delivers what waited.
@@ -83,7 +193,6 @@ class LocalService::Call {
     for (Event& event : std::exchange(early_, {})) sink_(std::move(event));
   }
 
- private:
   void deliver(Event event) {
     if (open_) {
       sink_(std::move(event));
@@ -92,15 +201,19 @@ class LocalService::Call {
     }
   }
 
-  const std::vector<gen::RequestId> ids_;
+  const gen::Request generation_;
+  const std::shared_ptr<Generations> generations_;
   const Sink sink_;
-  const std::function<void(const Call*)> on_end_;
+  std::function<void(gen::RequestId)> on_submit_;
+  std::function<void(const Call*)> on_end_;
+  const TimePoint started_;
 
   std::mutex mutex_;  // guards what follows
-  std::deque<Answer> answers_;
+  std::deque<Choice> choices_;
   std::vector<Event> early_;
   size_t running_;
   bool open_ = false;
+  bool cancelled_ = false;
 };
 
 /// The requests that run, by their public names.
@@ -109,38 +222,25 @@ class LocalService::Calls {
   /// False when the name is taken.
   bool add(const std::string& id, std::shared_ptr<Call> call) {
     const std::lock_guard lock(mutex_);
-    return calls_.try_emplace(id, Entry{std::move(call), false}).second;
+    return calls_.try_emplace(id, std::move(call)).second;
   }
 
   void remove(const std::string& id, const Call* call) {
     const std::lock_guard lock(mutex_);
     const auto found = calls_.find(id);
-    if (found != calls_.end() && found->second.call.get() == call) calls_.erase(found);
+    if (found != calls_.end() && found->second.get() == call) calls_.erase(found);
   }
 
-  /// Marks a request as cancelled; null when it is not there.
-  std::shared_ptr<Call> mark_cancelled(const std::string& id) {
+  /// Null when it is not there.
+  std::shared_ptr<Call> find(const std::string& id) const {
     const std::lock_guard lock(mutex_);
     const auto found = calls_.find(id);
-    if (found == calls_.end()) return nullptr;
-    found->second.cancelled = true;
-    return found->second.call;
-  }
-
-  bool is_cancelled(const std::string& id, const Call* call) const {
-    const std::lock_guard lock(mutex_);
-    const auto found = calls_.find(id);
-    return found != calls_.end() && found->second.call.get() == call && found->second.cancelled;
+    return found == calls_.end() ? nullptr : found->second;
   }
 
  private:
-  struct Entry {
-    std::shared_ptr<Call> call;
-    bool cancelled;
-  };
-
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, Entry> calls_;
+  std::unordered_map<std::string, std::shared_ptr<Call>> calls_;
 };
 
 LocalService::LocalService(gen::Generator& generator,
@@ -152,7 +252,11 @@ LocalService::LocalService(gen::Generator& generator,
       info_(std::move(info)),
       options_(with_defaults(std::move(options))),
       dialect_(dialect_of(text_, options_.tool_dialect)),
-      calls_(std::make_shared<Calls>()) {}
+      thinking_close_(encoded_close(text_, dialect_, options_.thinking_wrap_up)),
+      calls_(std::make_shared<Calls>()),
+      generations_(std::make_shared<Generations>(generator)) {}
+
+LocalService::~LocalService() { generations_->stop(); }
 
 Result<uint32_t> LocalService::submit(Request request, Sink sink) {
   if (auto valid = check(request); !valid) return valid.error();
@@ -160,41 +264,29 @@ Result<uint32_t> LocalService::submit(Request request, Sink sink) {
   if (!prompt) return prompt.error();
   if (auto fits = check_fits(*prompt); !fits) return fits.error();
 
-  const auto prompt_tokens = static_cast<uint32_t>(prompt->ids.size());
-  std::vector<gen::RequestId> ids(request.choices);
-  for (auto& id : ids) id = next_id_.fetch_add(1);
-  auto call = std::make_shared<Call>(
-      make_rules(request, *prompt), std::move(ids), std::move(sink),
-      [calls = calls_, id = request.id](const Call* ended) { calls->remove(id, ended); });
+  gen::Request generation = to_generation(request, *prompt);
+  const auto rules = make_rules(request, *prompt, generation);
+  const auto call = std::make_shared<Call>(rules, std::move(generation), request.choices,
+                                           generations_, std::move(sink));
+  if (options_.on_choice) {
+    call->on_submit([request, tell = options_.on_choice](gen::RequestId id) { tell(request, id); });
+  }
+  call->on_end([calls = calls_, id = request.id](const Call* ended) { calls->remove(id, ended); });
   if (!calls_->add(request.id, call)) {
     return Error{.code = ErrorCode::kConflict,
                  .message = fmt::format("a request with id \"{}\" is running", request.id),
                  .field = "id"};
   }
-  gen::Request generation = to_generation(request, *prompt);
-  for (uint32_t choice = 0; choice < request.choices; ++choice) {
-    generation.id = call->ids()[choice];
-    generation.sampling.choice = choice;
-    if (options_.on_choice) options_.on_choice(request, generation.id);
-    auto accepted = generator_.submit(
-        generation, [call, choice, &generator = generator_](const gen::Event& event) {
-          call->take(choice, event, generator);
-        });
-    if (!accepted) {
-      for (uint32_t i = 0; i < choice; ++i) generator_.cancel(call->ids()[i]);
-      calls_->remove(request.id, call.get());
-      return accepted.error();
-    }
+  if (const Status accepted = call->submit(); !accepted) {
+    calls_->remove(request.id, call.get());
+    return accepted.error();
   }
-  call->open();
-  if (calls_->is_cancelled(request.id, call.get())) {
-    for (const gen::RequestId id : call->ids()) generator_.cancel(id);
-  }
-  return prompt_tokens;
+  return static_cast<uint32_t>(prompt->ids.size());
 }
 
 std::shared_ptr<const AnswerRules> LocalService::make_rules(const Request& request,
-                                                            const Prompt& prompt) const {
+                                                            const Prompt& prompt,
+                                                            const gen::Request& generation) const {
   auto rules = std::make_shared<AnswerRules>();
   rules->tokenizer = text_.tokenizer;
   rules->stop_ids = text_.eos;
@@ -207,6 +299,12 @@ std::shared_ptr<const AnswerRules> LocalService::make_rules(const Request& reque
   rules->first_channel = prompt.in_thinking ? Channel::kThinking : Channel::kText;
   rules->logprobs = request.logprobs.has_value();
   rules->prompt_tokens = static_cast<uint32_t>(prompt.ids.size());
+  rules->max_tokens = generation.max_tokens;
+  if (prompt.is_conversation && !request.ignore_eos) {
+    rules->guards = request.guards;
+    if (loop_of(request) > 0) rules->acted = {Guard::kToolLoop};
+    rules->thinking_close = thinking_close_;
+  }
   return rules;
 }
 
@@ -228,8 +326,11 @@ std::vector<Warning> LocalService::warnings(const Request& request) const {
                                           dialect_.name)});
   }
   for (const auto& [name, value] : conversation->template_arguments.items()) {
-    // Wires set these two by their own switches, whatever the model.
-    if (name == "enable_thinking" || name == "reasoning_effort" || !ignores(name)) continue;
+    // Wires set two by their own switches, whatever the model; the budget is kept here.
+    if (name == "enable_thinking" || name == "reasoning_effort" || name == "thinking_budget" ||
+        !ignores(name)) {
+      continue;
+    }
     out.push_back({.code = "unknown_template_argument",
                    .message = fmt::format("the model's chat template does not read \"{}\"",
                                           name.substr(0, 80))});
@@ -238,9 +339,9 @@ std::vector<Warning> LocalService::warnings(const Request& request) const {
 }
 
 bool LocalService::cancel(const std::string& id) {
-  const auto call = calls_->mark_cancelled(id);
+  const auto call = calls_->find(id);
   if (call == nullptr) return false;
-  for (const gen::RequestId running : call->ids()) generator_.cancel(running);
+  call->cancel();
   return true;
 }
 
@@ -261,7 +362,7 @@ Status LocalService::check(const Request& request) const {
 
 Result<LocalService::Prompt> LocalService::make_prompt(const Request& request) const {
   if (const auto* conversation = std::get_if<Conversation>(&request.input)) {
-    return render_prompt(*conversation);
+    return render_prompt(request, *conversation);
   }
   return raw_prompt(std::get<RawPrompt>(request.input));
 }
@@ -280,14 +381,26 @@ Result<std::string> LocalService::render(const Conversation& conversation) const
                        .now = options_.local_time()});
 }
 
-Result<LocalService::Prompt> LocalService::render_prompt(const Conversation& conversation) const {
-  const auto rendered = render(conversation);
+Result<LocalService::Prompt> LocalService::render_prompt(const Request& request,
+                                                         const Conversation& asked) const {
+  const bool may_not_think = request.guards.thinking_budget == 0U;
+  Conversation conversation = asked;
+  if (may_not_think) conversation.template_arguments["enable_thinking"] = false;
+  const uint32_t loop = loop_of(request);
+  if (loop > 0 && request.guards.steer_tool_loop) {
+    conversation.messages = steered(std::move(conversation.messages), loop);
+  }
+  auto rendered = render(conversation);
   if (!rendered) return rendered.error();
+  bool in_thinking = text_.thinking && ends_in_thinking(*rendered, *text_.thinking,
+                                                        conversation.continues_last_message);
+  if (in_thinking && may_not_think) {
+    *rendered += thinking_close(text_, dialect_);
+    in_thinking = false;
+  }
   auto ids = text_.tokenizer->encode(*rendered, false);
   if (!ids) return ids.error();
   if (ids->empty()) return invalid("the chat template makes an empty prompt of it", "messages");
-  const bool in_thinking = text_.thinking && ends_in_thinking(*rendered, *text_.thinking,
-                                                              conversation.continues_last_message);
   return Prompt{.ids = std::move(*ids), .is_conversation = true, .in_thinking = in_thinking};
 }
 

@@ -1,13 +1,14 @@
 // The chat service of a model whose generator is at hand.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "chat/answer.h"
+#include "chat/generations.h"
 #include "chat/model_dialect.h"
 #include "chat/service.h"
 #include "gen/generator.h"
@@ -21,8 +22,10 @@ struct LocalServiceOptions {
   std::function<text::LocalTime()> local_time = text::machine_time;
   std::function<uint64_t()> draw_seed = {};  // unset: from the system's random device
   std::string tool_dialect = {};  // name of a dialect; empty: the one that the model shows
-  /// Told of each choice before the generator is, with its id there; may be empty.
+  /// Told of each generation before the generator is, with its id there; may be empty.
   std::function<void(const Request&, gen::RequestId)> on_choice = {};
+  /// Said at the end of a thought that is closed for the model, such as "Time to answer."
+  std::string thinking_wrap_up = {};
 };
 
 /// Serves conversations and raw prompts. A raw prompt's answer is all text: thinking is told apart
@@ -35,6 +38,10 @@ class LocalService final : public Service {
                text::ModelText model_text,
                ModelInfo info,
                LocalServiceOptions options = {});
+  /// Requests that still run get their last events later, from the generator.
+  ~LocalService() override;
+  LocalService(const LocalService&) = delete;
+  LocalService& operator=(const LocalService&) = delete;
 
   /// The context is that of the model or what the generator can hold, whichever is less; the
   /// generator may not know before it is ready.
@@ -58,9 +65,11 @@ class LocalService final : public Service {
     bool in_thinking = false;
   };
 
-  std::shared_ptr<const AnswerRules> make_rules(const Request& request, const Prompt& prompt) const;
+  std::shared_ptr<const AnswerRules> make_rules(const Request& request,
+                                                const Prompt& prompt,
+                                                const gen::Request& generation) const;
   Result<Prompt> make_prompt(const Request& request) const;
-  Result<Prompt> render_prompt(const Conversation& conversation) const;
+  Result<Prompt> render_prompt(const Request& request, const Conversation& conversation) const;
   Result<Prompt> raw_prompt(const RawPrompt& raw) const;
   Status check(const Request& request) const;
   Status check_ids(const std::vector<gen::TokenId>& ids, const char* field) const;
@@ -74,8 +83,9 @@ class LocalService final : public Service {
   const ModelInfo info_;
   const LocalServiceOptions options_;
   const dialect::Dialect& dialect_;
+  const std::vector<gen::TokenId> thinking_close_;
   const std::shared_ptr<Calls> calls_;
-  std::atomic<gen::RequestId> next_id_{1};  // of the generator's requests
+  const std::shared_ptr<Generations> generations_;  // shared with sinks, which may outlive this
 };
 
 }  // namespace tandem::chat

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "chat/guards.h"
 #include "gen/request.h"
 
 namespace tandem::chat {
@@ -46,6 +47,7 @@ struct Request {
   std::optional<uint32_t> logprobs;
   gen::Priority priority = gen::Priority::kNormal;
   std::optional<std::chrono::milliseconds> deadline;
+  GuardSettings guards;  // of conversations; raw prompts are left alone
 };
 
 }  // namespace tandem::chat

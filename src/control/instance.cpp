@@ -29,14 +29,17 @@ Status Instance::submit(gen::Request request) {
   if (state_ == InstanceState::kFailed) {
     return Error{ErrorCode::kUnavailable, "the instance has failed: " + trouble_};
   }
-  if (is_draining_ || state_ == InstanceState::kStopping || state_ == InstanceState::kStopped) {
+  // An answer that goes on was taken before: neither a drain nor a bound may cut it off.
+  const bool goes_on = !request.emitted.empty();
+  const bool is_over = state_ == InstanceState::kStopping || state_ == InstanceState::kStopped;
+  if (is_over || (is_draining_ && !goes_on)) {
     return Error{ErrorCode::kUnavailable, "the server is shutting down and takes no new requests"};
   }
-  if (requests_.size() >= options_.max_requests) {
+  if (requests_.size() >= options_.max_requests && !goes_on) {
     return Error{ErrorCode::kBusy,
                  fmt::format("{} requests are unfinished, the most allowed", requests_.size())};
   }
-  if (state_ != InstanceState::kReady && requests_.size() >= options_.max_waiting) {
+  if (state_ != InstanceState::kReady && requests_.size() >= options_.max_waiting && !goes_on) {
     return Error{ErrorCode::kUnavailable,
                  fmt::format("the instance is {}, and {} requests wait for it already",
                              name(state_), requests_.size())};

@@ -410,4 +410,22 @@ TEST_CASE("instance: stop ends every request and asks before it kills") {
 }
 
 }  // namespace
+
+TEST_CASE("instance: an answer that goes on is taken where new requests are refused") {
+  const Quiet quiet;
+  const auto going_on = [](gen::RequestId id) {
+    return gen::Request{.id = id, .prompt = {1, 2}, .emitted = {3}};
+  };
+  ByHand hand({.ranks = 2, .max_requests = 1, .max_waiting = 1});
+  hand.make_ready();
+  CHECK(hand.submit(1).has_value());
+  CHECK(hand.submit(2).error().code == ErrorCode::kBusy);
+  CHECK(hand.instance.submit(going_on(3)).has_value());
+  hand.instance.drain();
+  CHECK(hand.instance.submit(going_on(4)).has_value());
+  hand.instance.take_actions();
+  hand.instance.stop();
+  CHECK(hand.instance.submit(going_on(5)).error().code == ErrorCode::kUnavailable);
+}
+
 }  // namespace tandem::control

@@ -43,6 +43,7 @@ Status RequestTable::add(gen::Request request, TimePoint now) {
   }
   Record record;
   record.accepted_at = now;
+  record.has_started = !request.emitted.empty();  // a full engine may not end it
   record.request = std::move(request);
   record.stranded_at = now;
   arrivals_.emplace(id, next_arrival_);

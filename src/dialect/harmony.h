@@ -17,6 +17,9 @@ class Harmony final : public Syntax {
   Task<Found> read(Scope) const override { co_return Found::kProse; }
   bool owns_answer() const override { return true; }
   Task<bool> read_all(Scope scope) const override;
+  std::string thinking_close() const override {
+    return "<|end|><|start|>assistant<|channel|>final<|message|>";
+  }
 
  private:
   struct Head;

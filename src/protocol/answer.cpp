@@ -74,6 +74,13 @@ const char* name(chat::FinishReason reason) {
   return "unknown";
 }
 
+Json finish_detail(const chat::End& end) {
+  if (end.guards.empty()) return nullptr;
+  Json out = Json::array();
+  for (const chat::Guard guard : end.guards) out.push_back(name(guard));
+  return out;
+}
+
 Json encode_warnings(const std::vector<chat::Warning>& warnings) {
   Json out = Json::array();
   for (const chat::Warning& warning : warnings) {

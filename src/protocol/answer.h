@@ -87,6 +87,10 @@ class AnswerEncoder {
 /// As the OpenAI wire and lists of requests call it.
 const char* name(chat::FinishReason reason);
 
+/// What else is to be said of an answer's end: the names of the guards that acted. Null when none
+/// did.
+Json finish_detail(const chat::End& end);
+
 /// [{code, message}]
 Json encode_warnings(const std::vector<chat::Warning>& warnings);
 

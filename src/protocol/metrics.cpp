@@ -76,6 +76,7 @@ void Metrics::ended(const RequestRecord& record) {
   completion_tokens_ += record.emitted_tokens;
   reasoning_tokens_ += record.reasoning_tokens;
   broken_calls_ += record.broken_calls;
+  for (const chat::Guard guard : record.guards) ++guarded_[name(guard)];
   if (record.started) queue_.add(seconds(*record.started - record.submitted));
   if (record.started && record.first_token) {
     prefill_.add(seconds(*record.first_token - *record.started));
@@ -133,6 +134,10 @@ std::string Metrics::render(size_t running) const {
                "What of requests had no effect, as their answers say.");
     for (const auto& [code, count] : warned_) {
       out.sample("tandem_warnings_total", {{"code", code}}, static_cast<double>(count));
+    }
+    out.family("tandem_guards_total", "counter", "Answers that a guard acted on, by guard.");
+    for (const auto& [guard, count] : guarded_) {
+      out.sample("tandem_guards_total", {{"guard", guard}}, static_cast<double>(count));
     }
     out.family("tandem_requests_running", "gauge", "Requests in flight.");
     out.sample("tandem_requests_running", {}, static_cast<double>(running));

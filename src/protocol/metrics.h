@@ -56,6 +56,7 @@ class Metrics {
   std::map<std::pair<std::string, int>, uint64_t> refused_;           // (endpoint, status)
   std::map<std::string, uint64_t> ignored_;
   std::map<std::string, uint64_t> warned_;  // by code
+  std::map<std::string, uint64_t> guarded_;
   uint64_t prompt_tokens_ = 0;
   uint64_t cached_tokens_ = 0;
   uint64_t completion_tokens_ = 0;

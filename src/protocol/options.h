@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "chat/guards.h"
 #include "gen/request.h"
 #include "store/blob_table.h"
 
@@ -18,6 +19,7 @@ struct Options {
   std::string signing_key;           // of thinking blocks
   store::Limits state;               // of responses that are kept
   gen::Sampling sampling;            // for fields that a request leaves out
+  chat::GuardSettings guards;        // the same
   bool strict_fields = false;        // refuse unknown fields instead of ignoring them
   bool separate_clients = false;     // several API keys: no prefix reuse and no stop across them
   uint32_t max_choices = 32;         // n

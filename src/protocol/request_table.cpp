@@ -46,6 +46,8 @@ Json to_json(const RequestRecord& record, TimePoint now) {
   out["cached_tokens"] = record.cached_tokens;
   out["emitted_tokens"] = record.emitted_tokens;
   out["reasoning_tokens"] = record.reasoning_tokens;
+  out["guards"] = Json::array();
+  for (const chat::Guard guard : record.guards) out["guards"].push_back(name(guard));
   out["elapsed_ms"] = phase_ms(record.submitted, end);
   out["queue_ms"] = phase_ms(record.submitted, or_end(record.started));
   out["prefill_ms"] =
@@ -76,6 +78,7 @@ void note_progress(RequestRecord& record, const chat::Event& event, TimePoint no
 
 void note_end(RequestRecord& record, const chat::End& end) {
   record.broken_calls += end.broken_calls;
+  record.guards.insert(record.guards.end(), end.guards.begin(), end.guards.end());
   if (record.outcome == Outcome::kRunning) record.finish_reason = name(end.reason);
 }
 

@@ -35,7 +35,8 @@ struct RequestRecord {
   uint32_t cached_tokens = 0;
   uint32_t emitted_tokens = 0;  // of all choices; pieces of text while it runs
   uint32_t reasoning_tokens = 0;
-  uint32_t broken_calls = 0;  // see chat::End
+  uint32_t broken_calls = 0;             // see chat::End
+  std::vector<chat::Guard> guards = {};  // that acted, of all choices
 
   TimePoint submitted{};
   std::optional<TimePoint> started;  // prefill began

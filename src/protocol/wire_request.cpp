@@ -89,7 +89,16 @@ void read_scheduling(Fields& fields, chat::Request& out) {
   }
 }
 
-/// {"type": enabled, disabled or adaptive, …}
+/// {"effort": …}
+void read_reasoning(Fields& fields, Json& template_arguments) {
+  const Json* reasoning = fields.object("reasoning");
+  if (!reasoning) return;
+  Fields inner(*reasoning, "reasoning.");
+  if (const auto effort = inner.string("effort", 32)) set_effort(*effort, template_arguments);
+  if (inner.error()) fields.keep(*inner.error());
+}
+
+/// {"type": enabled, disabled or adaptive, "budget_tokens": …}
 void read_thinking(Fields& fields, Json& template_arguments) {
   const Json* thinking = fields.object("thinking");
   if (!thinking) return;
@@ -187,6 +196,55 @@ std::optional<std::vector<gen::TokenId>> read_ids(Fields& fields,
   return ids;
 }
 
+namespace {
+
+std::string guard_names() {
+  std::string names;
+  for (const chat::GuardSwitch& guard : chat::kGuardSwitches) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", guard.name);
+  }
+  return names;
+}
+
+/// "guards": {"repeated_span": false, …}
+void read_guard_switches(Fields& fields, chat::GuardSettings& out) {
+  const Json* guards = fields.object("guards");
+  if (!guards) return;
+  Fields inner(*guards, "guards.");
+  for (const chat::GuardSwitch& guard : chat::kGuardSwitches) {
+    if (const auto wanted = inner.boolean(guard.name)) out.*guard.member = *wanted;
+  }
+  if (inner.error()) fields.keep(*inner.error());
+  if (const auto unknown = inner.unknown(); !unknown.empty()) {
+    fields.refuse("guards", fmt::format("must not name {}: the guards are {}",
+                                        literal(shortened(unknown[0], 40)), guard_names()));
+  }
+}
+
+}  // namespace
+
+void read_guards(Fields& fields, const ParseContext& context, chat::GuardSettings& out) {
+  out = context.options.guards;
+  read_guard_switches(fields, out);
+  const auto read = [&](Fields& from, const char* name) {
+    const auto tokens = from.integer(name, -1, kMaxTokens);
+    if (!tokens) return;
+    out.thinking_budget.reset();
+    if (*tokens >= 0) out.thinking_budget = static_cast<uint32_t>(*tokens);
+  };
+  const auto read_inner = [&](const char* object, const char* name) {
+    const Json* given = fields.object(object);
+    if (!given) return;
+    Fields inner(*given, fmt::format("{}.", object));
+    read(inner, name);
+    if (inner.error()) fields.keep(*inner.error());
+  };
+  read_inner("thinking", "budget_tokens");
+  read_inner("reasoning", "max_tokens");
+  read_inner("chat_template_kwargs", "thinking_budget");
+  read(fields, "thinking_budget");
+}
+
 void read_generation(Fields& fields, const ParseContext& context, WireRequest& out) {
   read_model(fields, context, out);
   out.stream = fields.boolean("stream").value_or(false);
@@ -238,6 +296,7 @@ void set_effort(const std::string& effort, Json& template_arguments) {
 
 void read_template_arguments(Fields& fields, Json& out) {
   if (const auto effort = fields.string("reasoning_effort", 32)) set_effort(*effort, out);
+  read_reasoning(fields, out);
   read_thinking(fields, out);
   if (const auto thinking = fields.boolean("enable_thinking")) out["enable_thinking"] = *thinking;
   if (const Json* arguments = fields.object("chat_template_kwargs")) {

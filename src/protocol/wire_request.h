@@ -67,9 +67,15 @@ void read_stop(Fields& fields,
 /// How much a model should think: "none" switches thinking off.
 void set_effort(const std::string& effort, Json& template_arguments);
 
-/// reasoning_effort, thinking, enable_thinking and chat_template_kwargs, of which the later win.
+/// reasoning_effort, reasoning.effort, thinking, enable_thinking and chat_template_kwargs, of which
+/// the later win.
 /// {"thinking": {"type": "adaptive"}} leaves it to the model.
 void read_template_arguments(Fields& fields, Json& out);
+
+/// What keeps an answer in bounds: guards, thinking_budget and its other names, of which the later
+/// win: thinking.budget_tokens, reasoning.max_tokens, chat_template_kwargs.thinking_budget. -1 is
+/// none.
+void read_guards(Fields& fields, const ParseContext& context, chat::GuardSettings& out);
 
 /// The error kept by `fields`, or the unknown ones: refused or counted.
 Status finish_fields(const Fields& fields, const ParseContext& context, WireRequest& out);

@@ -39,6 +39,7 @@ Sequence& Scheduler::add(gen::Request request, TimePoint now) {
   sequence.prompt = static_cast<uint32_t>(request.prompt.size());
   TANDEM_CHECK(sequence.prompt > 0 && sequence.prompt < max_length_);
   sequence.limit = sequence.prompt + std::min(request.max_tokens, max_length_ - sequence.prompt);
+  sequence.goes_on = !request.emitted.empty();
   sequence.tokens = std::move(request.prompt);
   sequence.tokens.insert(sequence.tokens.end(), request.emitted.begin(), request.emitted.end());
   if (options_.draws) sequence.draw = plan::draw_of(request);

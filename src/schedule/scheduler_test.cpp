@@ -103,6 +103,16 @@ TEST_CASE("scheduler: low priority goes last, but not for ever") {
   CHECK(driver.started.front() == 4);
 }
 
+TEST_CASE("scheduler: an answer that goes on does not wait behind new requests") {
+  Driver driver({.pages = 100, .page_tokens = 8, .max_context = 400, .max_rows = 1});
+  driver.add(1, {1}, 2, "a");
+  driver.add(2, {2}, 2, "b");
+  driver.scheduler.add({.id = 3, .client = "a", .prompt = {3}, .emitted = {4, 5}, .max_tokens = 4},
+                       driver.now);
+  driver.finish();
+  CHECK(driver.started == std::vector<gen::RequestId>{3, 2, 1});
+}
+
 TEST_CASE("scheduler: low priority requests keep evicting each other's pages, not a session's") {
   Driver driver({.pages = 32, .page_tokens = 8, .max_context = 200});
   driver.add(1, count_up(159), 1);  // a session: 20 pages

@@ -34,6 +34,7 @@ struct Sequence {
   uint32_t unknown = 0;         // tokens after those, drawn by rows in flight
   uint32_t limit = 0;           // both together never exceed this
 
+  bool goes_on = false;       // it came with a part of its answer: before new ones
   bool running = false;       // else waiting, for the first time or paused
   bool started = false;       // a first row was planned
   bool awaits_token = false;  // no further row before all its tokens are known

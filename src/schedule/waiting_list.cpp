@@ -39,7 +39,7 @@ size_t WaitingList::paused() const {
 Sequence* WaitingList::next(const Clients& clients, TimePoint now, Duration patience) const {
   const auto rank = [&](const Sequence& at) {
     const bool low = at.priority() == gen::Priority::kLow && now - at.arrival <= patience;
-    const bool is_new = at.order == 0;
+    const bool is_new = at.order == 0 && !at.goes_on;
     return std::tuple(low, is_new, is_new ? clients[at.client].last_admission : at.order,
                       at.serial);
   };

@@ -38,9 +38,9 @@ class WaitingList {
   void add(Sequence& sequence) { sequences_.push_back(&sequence); }
   void remove(const Sequence& sequence);
 
-  /// Who is next: paused before new ones; low priority only when no other waits, unless it has
-  /// waited longer than `patience`; between clients the one whose last turn is longest ago; then by
-  /// arrival. Null when empty.
+  /// Who is next: paused ones, and those whose answer goes on, before new ones; low priority only
+  /// when no other waits, unless it has waited longer than `patience`; between clients the one
+  /// whose last turn is longest ago; then by arrival. Null when empty.
   Sequence* next(const Clients& clients, TimePoint now, Duration patience) const;
 
   size_t size() const { return sequences_.size(); }

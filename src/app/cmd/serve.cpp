@@ -5,6 +5,7 @@
 
 #include "app/command.h"
 #include "app/front.h"
+#include "app/guard_options.h"
 #include "app/key_file.h"
 #include "app/model_path.h"
 #include "app/scripted_session.h"
@@ -31,6 +32,7 @@ struct Options {
   bool strict = false;
   uint32_t keep_alive_seconds = 10;
   uint32_t drain_seconds = 30;
+  GuardOptions guards;
 };
 
 /// A key for this run of the server.
@@ -48,6 +50,7 @@ protocol::Options protocol_options(const Options& options, size_t keys) {
   result.signing_key = random_bytes();
   result.state = state_limits(options.state);
   result.strict_fields = options.strict;
+  result.guards = settings(options.guards);
   result.separate_clients = keys > 1;
   result.keep_alive = std::chrono::seconds(options.keep_alive_seconds);
   return result;
@@ -154,6 +157,9 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_flag("--insecure-no-key", options.insecure, "Listen beyond loopback without a key");
   app.add_flag("--strict-fields", options.strict,
                "Refuse unknown request fields instead of ignoring them");
+  declare(app, options.guards);
+  app.add_option("--thinking-wrap-up", options.session.thinking_wrap_up,
+                 "Sentence at the end of a thought that reached its budget");
   app.add_option("--keepalive", options.keep_alive_seconds,
                  "Seconds between comments in silent streams; 0: none")
       ->capture_default_str();

@@ -33,14 +33,16 @@ std::string usage_json(const chat::Usage& usage) {
       usage.reasoning_tokens);
 }
 
-/// The stop_reason and stop_sequence members.
+/// The stop_reason and stop_sequence members, and finish_detail where there is one.
 std::string stop_json(const chat::End& end) {
   const char* reason = "end_turn";
   if (end.reason == chat::FinishReason::kLength) reason = "max_tokens";
   if (end.reason == chat::FinishReason::kToolCalls) reason = "tool_use";
   if (!end.stop_text.empty()) reason = "stop_sequence";
-  return fmt::format(R"("stop_reason":"{}","stop_sequence":{})", reason,
-                     end.stop_text.empty() ? "null" : literal(end.stop_text));
+  const Json detail = finish_detail(end);
+  return fmt::format(R"("stop_reason":"{}","stop_sequence":{}{})", reason,
+                     end.stop_text.empty() ? "null" : literal(end.stop_text),
+                     detail.is_null() ? "" : ",\"finish_detail\":" + dump(detail));
 }
 
 class MessagesEncoder final : public AnswerEncoder {

@@ -309,5 +309,17 @@ TEST_CASE("signature: it depends on key and thought") {
         "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 
+TEST_CASE("messages encoder: the guards that acted are told beside the stop reason") {
+  const chat::End guarded{
+      .stop_text = {}, .usage = kUsage, .guards = {chat::Guard::kThinkingBudget}};
+  const std::string bytes = stream(*make(), {text("Hi"), event(guarded)});
+  CHECK(bytes.find(R"("delta":{"stop_reason":"end_turn","stop_sequence":null,)"
+                   R"("finish_detail":["thinking_budget"]})") != std::string::npos);
+  Answer answer;
+  answer.add(event(guarded));
+  const Json whole = Json::parse(make()->whole({answer}, kUsage));
+  CHECK(whole["finish_detail"] == Json::array({"thinking_budget"}));
+}
+
 }  // namespace
 }  // namespace tandem::protocol::anthropic

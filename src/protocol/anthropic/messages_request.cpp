@@ -70,6 +70,7 @@ Result<WireRequest> parse_messages(std::string_view body, const ParseContext& co
   conversation.messages = read_messages(fields, out.warnings);
   read_tools(fields, conversation, out.warnings);
   read_template_arguments(fields, conversation.template_arguments);
+  read_guards(fields, context, out.request.guards);
   read_output_config(fields, conversation.template_arguments, out);
   conversation.continues_last_message = ends_with_answer(conversation.messages);
   read_the_rest(fields);

@@ -108,7 +108,11 @@ class ChatEncoder final : public AnswerEncoder {
   }
 
   std::string end(uint32_t choice, const chat::End& end) override {
-    return open_choice(choice) + chunk(choice, "", "null", fmt::format("\"{}\"", name(end.reason)));
+    std::string finish = fmt::format("\"{}\"", name(end.reason));
+    if (const Json detail = finish_detail(end); !detail.is_null()) {
+      finish += ",\"finish_detail\":" + dump(detail);
+    }
+    return open_choice(choice) + chunk(choice, "", "null", finish);
   }
 
   std::string close(const chat::Usage& total) override {
@@ -125,6 +129,8 @@ class ChatEncoder final : public AnswerEncoder {
       choice["message"] = encode_message(answer);
       choice["logprobs"] = head_.logprobs ? encode_logprobs(answer.logprobs) : Json(nullptr);
       choice["finish_reason"] = name(answer.end.reason);
+      Json detail = finish_detail(answer.end);
+      if (!detail.is_null()) choice["finish_detail"] = std::move(detail);
       out["choices"].push_back(std::move(choice));
     }
     out["usage"] = encode_usage(total);

@@ -64,6 +64,7 @@ void read_conversation(Fields& fields, const ParseContext& context, WireRequest&
   conversation.parallel_calls = fields.boolean("parallel_tool_calls").value_or(true);
   if (read_tool_choice(fields)) conversation.tools = std::move(tools);
   read_template_arguments(fields, conversation.template_arguments);
+  read_guards(fields, context, out.request.guards);
   conversation.continues_last_message = read_continuation(fields, conversation.messages);
   const RoleMapping roles = read_role_mapping(fields);
   if (fields.error()) return;

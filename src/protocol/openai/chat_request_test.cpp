@@ -353,5 +353,48 @@ TEST_CASE("completion request: a prompt is text or token ids") {
   CHECK(echo.value().echo == "x");
 }
 
+TEST_CASE("chat request: a thinking budget has several names, and the operator's is the default") {
+  const auto budget = [](const std::string& fields, std::optional<uint32_t> otherwise = {}) {
+    Options rules = options();
+    rules.guards.thinking_budget = otherwise;
+    const auto wire = parse(with(fields), rules);
+    REQUIRE(wire);
+    CHECK(wire->ignored.empty());
+    return wire->request.guards.thinking_budget;
+  };
+  CHECK(budget("") == std::nullopt);
+  CHECK(budget("", 7) == 7U);
+  CHECK(budget(R"("thinking_budget": 100)", 7) == 100U);
+  CHECK(budget(R"("thinking_budget": 0)", 7) == 0U);
+  CHECK(budget(R"("thinking_budget": -1)", 7) == std::nullopt);
+  CHECK(budget(R"("thinking": {"type": "enabled", "budget_tokens": 1024})") == 1024U);
+  CHECK(budget(R"("reasoning": {"max_tokens": 50, "effort": "low"})") == 50U);
+  CHECK(budget(R"("chat_template_kwargs": {"thinking_budget": 9})") == 9U);
+  const auto wire = parse_fields(R"("reasoning": {"effort": "none"})");
+  const auto& conversation = std::get<chat::Conversation>(wire->request.input);
+  CHECK(conversation.template_arguments["reasoning_effort"] == "none");
+  CHECK(conversation.template_arguments["enable_thinking"] == false);
+  for (const char* bad : {R"("thinking_budget": -2)", R"("thinking_budget": true)",
+                          R"("thinking": {"type": "enabled", "budget_tokens": "x"})",
+                          R"("reasoning": {"max_tokens": 1.5})"}) {
+    CHECK(!parse_fields(bad));
+  }
+}
+
+TEST_CASE("chat request: guards are switched by name, and others keep the operator's setting") {
+  Options rules = options();
+  rules.guards.repeated_span = rules.guards.tool_loop = true;
+  const auto wire =
+      parse(with(R"("guards": {"repeated_span": false, "steer_tool_loop": true})"), rules);
+  REQUIRE(wire);
+  CHECK(wire->request.guards == chat::GuardSettings{.tool_loop = true, .steer_tool_loop = true});
+  const auto unknown = parse_fields(R"("guards": {"repeat": false})");
+  REQUIRE(!unknown);
+  CHECK(unknown.error().message.find("the guards are repeated_span, tool_loop") !=
+        std::string::npos);
+  CHECK(!parse_fields(R"("guards": {"tool_loop": "steer"})"));
+  CHECK(!parse_fields(R"("guards": ["tool_loop"])"));
+}
+
 }  // namespace
 }  // namespace tandem::protocol::openai

@@ -272,5 +272,22 @@ TEST_CASE("completion encoder: logprobs in the older shape, offsets go on over p
   CHECK(whole["object"] == "text_completion");
 }
 
+TEST_CASE("chat encoder: the guards that acted are told beside the finish reason") {
+  const chat::End guarded{.stop_text = {},
+                          .usage = kUsage,
+                          .guards = {chat::Guard::kThinkingBudget, chat::Guard::kRepeatedSpan}};
+  const Json names = Json::array({"thinking_budget", "repeated_span"});
+  auto encoder = make_chat_encoder(head(false, false));
+  const auto chunks = data_of(encoder->end(0, guarded));
+  const Json choice = Json::parse(chunks.back())["choices"][0];
+  CHECK(choice["finish_reason"] == "stop");
+  CHECK(choice["finish_detail"] == names);
+  Answer answer;
+  answer.add({.choice = 0, .body = guarded});
+  const Json whole = Json::parse(encoder->whole({answer}, kUsage));
+  CHECK(whole["choices"][0]["finish_detail"] == names);
+  CHECK(encoder->end(1, {}).find("finish_detail") == std::string::npos);
+}
+
 }  // namespace
 }  // namespace tandem::protocol::openai

@@ -219,6 +219,8 @@ class ResponsesEncoder final : public AnswerEncoder {
     Json out = response(cut ? "incomplete" : "completed");
     if (cut) out["incomplete_details"] = Json{{"reason", "max_output_tokens"}};
     out["usage"] = responses_usage(total);
+    Json detail = finish_detail(end);
+    if (!detail.is_null()) out["finish_detail"] = std::move(detail);
     return out;
   }
 

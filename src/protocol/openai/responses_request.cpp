@@ -23,14 +23,6 @@ bool may_call(Fields& fields) {
   return true;
 }
 
-void read_reasoning(Fields& fields, Json& template_arguments) {
-  const Json* reasoning = fields.object("reasoning");
-  if (!reasoning) return;
-  Fields inner(*reasoning, "reasoning.");
-  if (const auto effort = inner.string("effort", 32)) set_effort(*effort, template_arguments);
-  if (inner.error()) fields.keep(*inner.error());
-}
-
 void read_text_format(Fields& fields) {
   const Json* text = fields.object("text");
   if (!text) return;
@@ -172,7 +164,7 @@ Result<WireRequest> parse_responses(const Json& body,
   }
   conversation.parallel_calls = fields.boolean("parallel_tool_calls").value_or(true);
   read_template_arguments(fields, conversation.template_arguments);
-  read_reasoning(fields, conversation.template_arguments);
+  read_guards(fields, context, out.request.guards);
   read_text_format(fields);
   const Keeping keeping = read_keeping(fields, kept, out.warnings);
   read_previous(fields, kept);

@@ -1,0 +1,37 @@
+#include "app/guard_options.h"
+
+#include <algorithm>
+
+namespace tandem::app {
+namespace {
+
+constexpr const char* kNone = "none";
+
+std::vector<std::string> names_of_guards() {
+  std::vector<std::string> names = {kNone};
+  for (const chat::GuardSwitch& guard : chat::kGuardSwitches) names.emplace_back(guard.name);
+  return names;
+}
+
+}  // namespace
+
+void declare(CLI::App& app, GuardOptions& options) {
+  app.add_option("--guards", options.on,
+                 "Which guards watch over answers (docs/guards.md), or none; requests may differ")
+      ->delimiter(',')
+      ->check(CLI::IsMember(names_of_guards()))
+      ->capture_default_str();
+  app.add_option("--thinking-budget", options.thinking_budget,
+                 "Tokens of thinking after which it is closed; 0: none [no budget]");
+}
+
+chat::GuardSettings settings(const GuardOptions& options) {
+  chat::GuardSettings result;
+  for (const chat::GuardSwitch& guard : chat::kGuardSwitches) {
+    result.*guard.member = std::ranges::find(options.on, guard.name) != options.on.end();
+  }
+  result.thinking_budget = options.thinking_budget;
+  return result;
+}
+
+}  // namespace tandem::app

@@ -1,0 +1,80 @@
+// What changes an answer's course: see chat/guards.h.
+#include <algorithm>
+#include <utility>
+
+#include "chat/answer.h"
+
+namespace tandem::chat {
+namespace {
+
+/// A model that begins to think again and again is closed so often, and then let be.
+constexpr uint32_t kMostDetours = 8;
+
+/// Thinking is closed between characters and outside of what may become a marker, unless that
+/// takes longer than this.
+constexpr uint32_t kPatienceTokens = 32;
+
+}  // namespace
+
+std::optional<std::vector<text::TokenId>> Answer::take_detour() {
+  if (!std::exchange(on_detour_, false) || done_) return std::nullopt;
+  return tokens_;
+}
+
+void Answer::guard(std::vector<EventBody>& out) {
+  if (!done_ && rules_->guards.repeated_span && repeats_.is_stuck(parser_.is_in_call())) {
+    stop_repeating(out);
+  }
+  if (!done_ && is_budget_spent()) close_thinking(Guard::kThinkingBudget, out);
+}
+
+/// A call that is cut off must not look whole.
+void Answer::stop_repeating(std::vector<EventBody>& out) {
+  note(Guard::kRepeatedSpan);
+  const bool is_cut = parser_.is_in_call();
+  flush(out);
+  if (!done_) end(is_cut ? FinishReason::kLength : own_end(), "", out);
+}
+
+bool Answer::is_thinking() const {
+  if (parser_.is_in_call()) return false;
+  const dialect::Dialect* dialect = rules_->parsing->dialect;
+  const bool owns = dialect != nullptr && dialect->syntax->owns_answer();
+  return (owns ? last_channel_ : parser_.channel()) == Channel::kThinking;
+}
+
+bool Answer::is_budget_spent() const {
+  const auto& budget = rules_->guards.thinking_budget;
+  if (!budget || !can_close_thinking() || !is_thinking()) return false;
+  const auto spent = usage_.reasoning_tokens + static_cast<uint32_t>(drawn_.size());
+  return spent >= *budget && (drawn_.empty() || spent >= *budget + kPatienceTokens);
+}
+
+/// The model ended its answer inside thinking, and gave none.
+bool Answer::is_unclosed(const gen::Finished& finished) const {
+  return rules_->guards.unclosed_thought && finished.reason == gen::FinishReason::kStop &&
+         !tokens_.empty() && is_stop_id(tokens_.back()) && !has_text_ && whole_calls_ == 0 &&
+         can_close_thinking() && is_thinking();
+}
+
+/// And there is room for an answer behind it.
+bool Answer::can_close_thinking() const {
+  const size_t close = rules_->thinking_close.size();
+  return close > 0 && detours_ < kMostDetours &&
+         usage_.completion_tokens + close < rules_->max_tokens;
+}
+
+void Answer::close_thinking(Guard why, std::vector<EventBody>& out) {
+  note(why);
+  ++detours_;
+  on_detour_ = true;
+  for (const text::TokenId id : rules_->thinking_close) {
+    if (!done_) add(id, std::nullopt, out);
+  }
+}
+
+void Answer::note(Guard guard) {
+  if (std::ranges::find(acted_, guard) == acted_.end()) acted_.push_back(guard);
+}
+
+}  // namespace tandem::chat
