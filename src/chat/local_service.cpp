@@ -496,6 +496,7 @@ gen::Request LocalService::to_generation(const Request& request, const Prompt& p
   generation.logprobs = request.logprobs;
   generation.priority = request.priority;
   generation.deadline = request.deadline;
+  generation.index_reuse = request.index_reuse;
   if (generation.sampling.xtc_probability > 0 && generation.sampling.xtc_exempt.empty()) {
     generation.sampling.xtc_exempt = text_.eos;
     if (auto newline = text_.tokenizer->encode("\n", false)) {

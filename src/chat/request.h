@@ -47,7 +47,8 @@ struct Request {
   std::optional<uint32_t> logprobs;
   gen::Priority priority = gen::Priority::kNormal;
   std::optional<std::chrono::milliseconds> deadline;
-  GuardSettings guards;  // of conversations; raw prompts are left alone
+  GuardSettings guards;      // of conversations; raw prompts are left alone
+  uint32_t index_reuse = 0;  // see gen::Request
 };
 
 }  // namespace tandem::chat

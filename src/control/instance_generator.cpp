@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "control/secret.h"
+#include "gen/check_index_reuse.h"
 
 namespace tandem::control {
 namespace {
@@ -278,6 +279,7 @@ Status InstanceGenerator::check(const gen::Request& request) const {
     return Error{ErrorCode::kInvalid, "the prompt is empty", "prompt"};
   }
   if (limits == gen::Limits{}) return {};
+  if (Status fits = gen::check_index_reuse(request.index_reuse, limits); !fits) return fits;
   if (request.prompt.size() >= limits.max_context) {
     return Error{ErrorCode::kTooLarge,
                  fmt::format("the prompt has {} tokens; with at least one for the answer, the "

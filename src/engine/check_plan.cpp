@@ -75,6 +75,18 @@ Status check_output(const plan::Row& row, const RunnerInfo& info) {
   return {};
 }
 
+Status check_reuse(const plan::Row& row, const RunnerInfo& info) {
+  if (!row.reuse) return {};
+  if (!info.chooses_blocks) return misfit("no layer of this model chooses blocks of keys");
+  const plan::IndexReuse& reuse = *row.reuse;
+  const bool is_step = row.numeric_class == plan::NumericClass::kStep;
+  if (!is_step || row.start < reuse.from || reuse.most_age == 0 ||
+      reuse.most_age > gen::kMostIndexReuse)
+    return misfit(fmt::format("request {} takes choices up to {} positions old from {} on, at {}",
+                              row.request, reuse.most_age, reuse.from, row.start));
+  return {};
+}
+
 Status check_tokens(const plan::Row& row, const RunnerInfo& info, const DrewLast& drew_last) {
   if (goes_on(row) && drew_last(row.request)) return {};
   for (const plan::TokenId token : row.tokens)
@@ -125,6 +137,7 @@ Status check_plan(const plan::StepPlan& plan,
     if (Status fits = check_window(row, info); !fits) return fits;
     if (Status fits = check_states(row, info); !fits) return fits;
     if (Status fits = check_output(row, info); !fits) return fits;
+    if (Status fits = check_reuse(row, info); !fits) return fits;
     if (Status fits = check_tokens(row, info, drew_last); !fits) return fits;
   }
   return {};

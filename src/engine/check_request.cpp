@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "engine/core.h"
+#include "gen/check_index_reuse.h"
 
 namespace tandem::engine {
 namespace {
@@ -52,6 +53,7 @@ Status check_request(const gen::Request& request, const gen::Limits& limits) {
   }
   if (Status status = check_ids(request.prompt, limits.vocab, "prompt"); !status) return status;
   if (Status status = check_ids(request.emitted, limits.vocab, "emitted"); !status) return status;
+  if (Status status = gen::check_index_reuse(request.index_reuse, limits); !status) return status;
   return check_sampling(request.sampling);
 }
 

@@ -35,7 +35,9 @@ Core::Core(Runner& runner, const Clock& clock, EngineOptions options)
 gen::Limits Core::limits() const {
   const uint64_t pool = uint64_t{info_.pages} * info_.page_tokens;
   return {.vocab = info_.vocab,
-          .max_context = static_cast<uint32_t>(std::min<uint64_t>(info_.max_context, pool))};
+          .max_context = static_cast<uint32_t>(std::min<uint64_t>(info_.max_context, pool)),
+          .chooses_blocks = info_.chooses_blocks,
+          .hidden = info_.hidden};
 }
 
 void Core::submit(gen::Request request, gen::Sink sink) {

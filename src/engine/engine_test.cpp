@@ -126,7 +126,7 @@ TEST_CASE("engine: it serves only after reset, and refuses by kind") {
   Engine engine(runner, {.schedule = {.max_rows = 1}, .queue = 1});
   CHECK(failed_with(engine.submit({.id = 1, .prompt = {1}}, [](auto) {}), ErrorCode::kUnavailable));
   start(engine);
-  CHECK(engine.limits() == gen::Limits{.vocab = 256, .max_context = 64});
+  CHECK(engine.limits() == gen::Limits{.vocab = 256, .max_context = 64, .hidden = 8});
   CHECK(failed_with(engine.submit({.id = 1}, [](auto) {}), ErrorCode::kInvalid));
   CHECK(failed_with(engine.submit({.id = 1, .prompt = {256}}, [](auto) {}), ErrorCode::kInvalid));
   CHECK(

@@ -40,7 +40,9 @@ RunnerInfo FakeRunner::info() const {
           .state_step = options_.state_step,
           .depth = options_.depth,
           .step_tokens = options_.step_tokens,
-          .draws = options_.draws};
+          .draws = options_.draws,
+          .chooses_blocks = options_.chooses_blocks,
+          .hidden = options_.hidden};
 }
 
 FakeRunner::Slot& FakeRunner::slot(plan::PageId page, uint32_t offset) {
@@ -68,7 +70,8 @@ void FakeRunner::run_row(plan::Row row, Issued& step) {
       write(window_slots_, row.window_pages[(position - row.window_start) / size], position, row);
   }
   std::vector<FakePosition> history = history_of(row);
-  const bool is_whole = sees_its_window(row, history) && has_its_state(row, history);
+  const bool is_whole =
+      sees_its_window(row, history) && has_its_state(row, history) && made_its_answer(row);
   advance_state(row);
   if (!is_whole) history[0].token = -1;  // other layers would read something else
   state_hash_.row(row, end);
@@ -100,6 +103,18 @@ bool FakeRunner::has_its_state(const plan::Row& row, std::span<const FakePositio
   if (!row.state) return true;
   const State& state = states_[*row.state];
   return state.position == row.start && state.absorbed == fake_state(0, history.first(row.start));
+}
+
+/// Whether a row that reuses choices finds none but its request's own behind the prompt: others
+/// made theirs by other rules.
+bool FakeRunner::made_its_answer(const plan::Row& row) const {
+  if (!row.reuse) return true;
+  const uint32_t size = options_.page_tokens;
+  for (uint32_t position = row.reuse->from; position < row.start; ++position) {
+    const Slot& at = slots_[size_t{row.pages[position / size]} * size + position % size];
+    if (at.request != row.request || at.numeric_class != plan::NumericClass::kStep) return false;
+  }
+  return true;
 }
 
 void FakeRunner::advance_state(const plan::Row& row) {

@@ -49,6 +49,8 @@ struct FakeOptions {
   uint32_t depth = 1;
   uint32_t step_tokens = plan::kStepTokens;
   bool draws = false;  // as a device that runs while the host goes on; wants a depth above 1
+  bool chooses_blocks = false;  // rows may reuse choices; those that do read what they made alone
+  uint32_t hidden = 8;
   std::chrono::microseconds step_delay{0};
   std::chrono::microseconds token_delay{0};  // added for each new token of a step
   bool classes_matter = false;               // logits depend on the numeric class of each position
@@ -109,6 +111,7 @@ class FakeRunner final : public Runner {
   void advance_state(const plan::Row& row);
   bool sees_its_window(const plan::Row& row, std::span<const FakePosition> history) const;
   bool has_its_state(const plan::Row& row, std::span<const FakePosition> history) const;
+  bool made_its_answer(const plan::Row& row) const;
   FakePosition read(const Slot& at, uint32_t position) const;
   std::vector<FakePosition> history_of(const plan::Row& row);
   plan::TokenId draw(const plan::Draw& draw, std::span<const FakePosition> history);

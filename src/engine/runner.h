@@ -48,6 +48,9 @@ struct RunnerInfo {
   /// Rows may say how to draw (plan::Draw), and a row may go on with a token that is not known
   /// (plan::kDrawn): its request's row must draw in the step issued before it.
   bool draws = false;
+  /// Layers choose blocks of keys: rows may say how old a choice may be (plan::IndexReuse).
+  bool chooses_blocks = false;
+  uint32_t hidden = 0;  // numbers in a hidden state
 };
 
 /// One engine thread calls everything but abort(). Calls alternate freely, but never more than

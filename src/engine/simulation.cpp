@@ -49,6 +49,8 @@ class Simulation::Watch final : public Runner {
     if (client.ends > 0) simulation_.fail("a row of an ended request");
     if (is_chunk != (row.start < prompt)) simulation_.fail("a row of the wrong class");
     if (end >= uint64_t{prompt} + client.request.max_tokens) simulation_.fail("a row past the end");
+    if (row.reuse.has_value() != (!is_chunk && client.request.index_reuse > 0))
+      simulation_.fail("a row that should not reuse choices, or should");
     simulation_.rows_ahead_ += row.tokens[0] == plan::kDrawn;
     if (!is_chunk) return;
     if (end > prompt) simulation_.fail("a chunk beyond its prompt");
@@ -71,6 +73,7 @@ Simulation::Simulation(const SimulationOptions& options)
                    .pages = least_pages * pick(1, 6) + pick(0, 5),
                    .depth = pick(options.draws ? 2 : 1, 4),
                    .draws = options.draws,
+                   .chooses_blocks = options.reuses,
                    .step_delay = std::chrono::microseconds(500),
                    .token_delay = std::chrono::microseconds(20),
                    .classes_matter = options.strict_classes};
@@ -146,6 +149,7 @@ gen::Request Simulation::random_request(gen::RequestId id) {
   request.ignore_eos = pick(0, 5) == 0;
   if (pick(0, 4) == 0) request.priority = gen::Priority::kLow;
   if (pick(0, 9) == 0) request.deadline = std::chrono::milliseconds(pick(1, 60));
+  if (options_.reuses && pick(0, 1) == 0) request.index_reuse = pick(1, gen::kMostIndexReuse);
   texts_.push_back(request.prompt);
   return request;
 }

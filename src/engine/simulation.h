@@ -23,6 +23,7 @@ struct SimulationOptions {
   bool windows = false;  // the model has layers that see a window
   bool states = false;   // and recurrent ones
   bool draws = false;    // the runner draws, two to four steps in flight
+  bool reuses = false;   // some requests reuse choices of key blocks
 };
 
 /// Runs one world to its end. Empty when everything held, else what did not.

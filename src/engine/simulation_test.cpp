@@ -90,3 +90,12 @@ TEST_CASE(
       CHECK(totals.reused > 1000);
     }
 }
+
+TEST_CASE("simulation: answers that reuse choices read positions of their own making alone") {
+  for (const bool draws : {false, true}) {
+    const Totals totals = run_worlds({.faults = true, .draws = draws, .reuses = true}, 8000, 80);
+    CHECK(totals.faults > 100);
+    CHECK(totals.pauses > 50);
+    CHECK(totals.reused > 5000);
+  }
+}

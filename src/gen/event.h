@@ -68,9 +68,16 @@ struct Cancelled {
   bool operator==(const Cancelled&) const = default;
 };
 
+/// What a request with pooling asks for: not normalised, [hidden size]. Finished follows.
+struct Embedding {
+  std::vector<float> values = {};
+
+  bool operator==(const Embedding&) const = default;
+};
+
 struct Event {
   RequestId request = 0;
-  std::variant<Started, Prefilled, Tokens, Finished, Failed, Cancelled> body;
+  std::variant<Started, Prefilled, Tokens, Finished, Failed, Cancelled, Embedding> body;
 
   bool is_last() const {
     return std::holds_alternative<Finished>(body) || std::holds_alternative<Failed>(body) ||

@@ -17,8 +17,10 @@ using Sink = std::function<void(Event)>;
 
 /// What is loaded: fixed while the generator lives.
 struct Limits {
-  uint32_t vocab = 0;        // size of a logits row
-  uint32_t max_context = 0;  // prompt plus answer, tokens
+  uint32_t vocab = 0;           // size of a logits row
+  uint32_t max_context = 0;     // prompt plus answer, tokens
+  bool chooses_blocks = false;  // of keys, so that Request::index_reuse has a meaning
+  uint32_t hidden = 0;          // numbers of an Embedding
 
   bool operator==(const Limits&) const = default;
 };

@@ -50,6 +50,13 @@ struct Sampling {
 
 enum class Priority : uint8_t { kNormal, kLow };
 
+/// One vector made of a prompt's hidden states after the final norm: the mean of all positions, or
+/// the last one.
+enum class Pooling : uint8_t { kMean, kLast };
+
+/// The largest Request::index_reuse.
+inline constexpr uint32_t kMostIndexReuse = 48;
+
 /// One generation. Invariants: prompt is not empty; every id is below the vocabulary's size.
 struct Request {
   RequestId id = 0;
@@ -69,6 +76,11 @@ struct Request {
   std::optional<uint32_t> logprobs = {};
   Priority priority = Priority::kNormal;
   std::optional<std::chrono::milliseconds> deadline = {};  // of the whole answer, from submission
+  /// Positions that an answer's choice of key blocks may be old (plan::IndexReuse). 0: each token
+  /// chooses.
+  uint32_t index_reuse = 0;
+  /// Set: instead of an answer there is one Embedding. max_tokens and sampling do not count.
+  std::optional<Pooling> pooling = {};
 
   bool operator==(const Request&) const = default;
 };

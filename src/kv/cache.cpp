@@ -25,13 +25,15 @@ Layer::Layer(const LayerShape& shape, const CacheShape& room, const tensor::Cont
                           context.pool_dtype(), context.path));
     pools_.back().group = shape.group;
   }
-  if (shape.choice_dim > 0)
+  if (shape.choice_dim > 0) {
+    kept_choices_ = std::make_unique<tensor::KeptChoices>();
     choice_pool_ = tensor::make_pool({.pages = room.pages,
                                       .page_tokens = room.page_tokens,
                                       .kv_heads = 1,
                                       .head_dim = shape.choice_dim,
                                       .has_values = false},
                                      context.pool_dtype(), context.path);
+  }
   if (shape.state_floats > 0)
     states_ = tensor::make_state_pool(room.state_slots, shape.state_floats);
 }
@@ -45,6 +47,7 @@ void Layer::copy(PageGroup group, std::span<const uint32_t> from, std::span<cons
 void Layer::forget_pending() {
   for (tensor::Pool& pool : pools_) pool.order = fresh_order();
   if (choice_pool_) choice_pool_->order = fresh_order();
+  if (kept_choices_) kept_choices_->clear();
   if (states_) states_->order = fresh_order();
 }
 

@@ -1,6 +1,7 @@
 // The device cache of one rank: what each of its layers keeps of rows that go on.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -20,15 +21,16 @@ struct LayerShape {
   uint32_t value_dim = 0;     // of values that lie apart; 0: head_dim
   uint32_t attentions = 1;    // that keep keys and values, each its own
   uint32_t choice_dim = 0;    // of keys by which others are chosen: tensor/key_choice.h; 0: none
+  uint32_t kept_choice = 0;   // blocks in a choice that later tokens may take; 0: none may
   uint32_t state_floats = 0;  // of its recurrent state; 0: none
   /// The layer, counted from this rank's first, whose keys and values it reads; it keeps none.
   std::optional<uint32_t> source = {};
 
-  /// Bytes of keys and values of one page.
+  /// Bytes of keys and values of one page, and of the choice that is kept beside them.
   uint64_t page_bytes(uint32_t page_tokens, uint32_t element_bytes) const {
     const uint64_t values = latent_dim != 0 ? 0 : value_dim != 0 ? value_dim : head_dim;
     const uint64_t width = attentions * kv_heads * (head_dim + values) + choice_dim;
-    return page_tokens * width * element_bytes;
+    return page_tokens * width * element_bytes + uint64_t{kept_choice} * sizeof(uint32_t);
   }
   uint64_t slot_bytes() const { return uint64_t{state_floats} * sizeof(float); }
 };
@@ -65,7 +67,7 @@ class Layer {
                             const tensor::KeyChoiceShape& shape,
                             const tensor::Step& step,
                             const tensor::Context& context) {
-    return tensor::choose_keys(*choice_pool_, x, shape, step, context);
+    return tensor::choose_keys(*choice_pool_, x, shape, step, context, kept_choices_.get());
   }
 
   /// Requires recurrent state.
@@ -80,6 +82,7 @@ class Layer {
  private:
   std::vector<tensor::Pool> pools_;  // one for each attention
   std::optional<tensor::Pool> choice_pool_;
+  std::unique_ptr<tensor::KeptChoices> kept_choices_;  // beside it; calls hold its address
   std::optional<tensor::StatePool> states_;
 };
 

@@ -161,7 +161,8 @@ std::vector<kv::LayerShape> layer_shapes(const Description& model,
                    .kv_heads = heads.kv_heads.size(),
                    .head_dim = heads.whole.head_dim,
                    .value_dim = heads.whole.value_dim,
-                   .choice_dim = c.is_sparse(i) && !heads.kv_heads.empty() ? c.sparse.dim : 0U});
+                   .choice_dim = c.is_sparse(i) && !heads.kv_heads.empty() ? c.sparse.dim : 0U,
+                   .kept_choice = c.is_sparse(i) ? heads.kv_heads.size() * c.sparse.top_k : 0U});
   }
   return out;
 }

@@ -34,6 +34,7 @@ class RandomCheckpoint final : public RandomTensors {
     if (is_ssd()) set_ssd();
     if (is_longcat()) set_longcat();
     if (is_mimo()) set_mimo();
+    if (is_m3()) set_m3();
     if (has_experts()) {
       config_[is_oss() ? "num_local_experts" : "num_experts"] = o.experts;
       config_["num_experts_per_tok"] = o.experts_of_token;
@@ -92,7 +93,8 @@ class RandomCheckpoint final : public RandomTensors {
       put_matrix(p + "self_attn.o_proj", o.hidden, q, 1, o.has_biases || is_oss());
       if (is_oss()) put_floats(p + "self_attn.sinks", {o.heads}, 1, 0);
       put_mlp(p + "mlp.", i);
-      if (!o.model_type.starts_with("qwen3")) continue;
+      if (is_m3()) put_index(p + "self_attn.");
+      if (!is_m3() && !o.model_type.starts_with("qwen3")) continue;
       put_floats(p + "self_attn.q_norm.weight", {o.head_dim}, 0.1F, 1);
       put_floats(p + "self_attn.k_norm.weight", {o.head_dim}, 0.1F, 1);
     }
@@ -424,6 +426,32 @@ class RandomCheckpoint final : public RandomTensors {
     put_experts(p + "mlp.", "gate_proj", o.expert_mlp, o.hidden);
     put_experts(p + "mlp.", "up_proj", o.expert_mlp, o.hidden);
     put_experts(p + "mlp.", "down_proj", o.hidden, o.expert_mlp);
+  }
+
+  bool is_m3() const { return options_.model_type == "minimax_m3_vl_text"; }
+
+  /// All layers choose blocks of keys, and none has experts.
+  void set_m3() {
+    const RandomOptions& o = options_;
+    config_.update({{"use_gemma_norm", false},
+                    {"num_local_experts", o.experts},
+                    {"num_experts_per_tok", o.experts_of_token},
+                    {"dense_intermediate_size", o.mlp},
+                    {"mlp_layer_types", std::vector<std::string>(o.layers, "dense")},
+                    {"index_n_heads", o.kv_heads},
+                    {"index_head_dim", kM3IndexDim},
+                    {"index_block_size", kM3Block},
+                    {"index_topk_blocks", kM3TopK}});
+  }
+
+  static constexpr uint32_t kM3IndexDim = 32, kM3Block = 8, kM3TopK = 3;
+
+  void put_index(const std::string& p) {
+    const RandomOptions& o = options_;
+    put_matrix(p + "index_q_proj", o.kv_heads * kM3IndexDim, o.hidden, 1.5F, false);
+    put_matrix(p + "index_k_proj", kM3IndexDim, o.hidden, 1.5F, false);
+    put_floats(p + "index_q_norm.weight", {kM3IndexDim}, 0.1F, 1);
+    put_floats(p + "index_k_norm.weight", {kM3IndexDim}, 0.1F, 1);
   }
 
   void put_dense_mlp(const std::string& p) {

@@ -10,7 +10,7 @@
 namespace tandem::plan {
 
 /// The version byte of plans and frames: both change together.
-inline constexpr uint8_t kFormatVersion = 4;
+inline constexpr uint8_t kFormatVersion = 5;
 
 /// Canonical: equal plans give equal bytes.
 Bytes encode(const StepPlan& plan);
@@ -22,6 +22,8 @@ Result<StepPlan> decode_plan(std::span<const std::byte> bytes);
 // Shared with frames.cpp.
 template <>
 inline constexpr uint8_t kLastEnumerator<NumericClass> = 1;
+template <>
+inline constexpr uint8_t kLastEnumerator<gen::Pooling> = 1;
 
 void fields(auto& archive, IsOf<PageCopy> auto& copy) { archive(copy.from, copy.to); }
 
@@ -31,12 +33,14 @@ void fields(auto& archive, IsOf<Draw> auto& draw) {
   archive(draw.temperature, draw.top_p, draw.top_k, draw.min_p, draw.seed, draw.choice);
 }
 
+void fields(auto& archive, IsOf<IndexReuse> auto& reuse) { archive(reuse.most_age, reuse.from); }
+
 void fields(auto& archive, IsOf<Row> auto& row) {
   archive(row.request, row.numeric_class, row.start, row.tokens);
   archive.page_table(row.pages);
   archive(row.window_start);
   archive.page_table(row.window_pages);
-  archive(row.state, row.saves, row.wants_logits, row.draw);
+  archive(row.state, row.saves, row.wants_logits, row.draw, row.reuse, row.pooling);
 }
 
 void fields(auto& archive, IsOf<StepPlan> auto& plan) {

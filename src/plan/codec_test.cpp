@@ -32,6 +32,10 @@ StepPlan random_plan(std::mt19937_64& random) {
                       .seed = random(),
                       .choice = static_cast<uint32_t>(some(3))};
     }
+    if (some(1) == 1)
+      row.reuse = IndexReuse{.most_age = static_cast<uint32_t>(some(48)),
+                             .from = static_cast<uint32_t>(random())};
+    if (some(1) == 1) row.pooling = static_cast<gen::Pooling>(some(1));
     plan.rows.push_back(std::move(row));
   }
   return plan;
@@ -67,7 +71,7 @@ TEST_CASE("plan codec: another version is refused by name of both versions") {
   const auto refused = decode_plan(bytes);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kUnsupported);
-  CHECK(refused.error().message == "[plan.codec] format version 9, this build reads 4");
+  CHECK(refused.error().message == "[plan.codec] format version 9, this build reads 5");
 }
 
 TEST_CASE("plan codec: bytes that decode but are not canonical do not exist") {

@@ -17,7 +17,9 @@ inline constexpr uint8_t kLastEnumerator<CommKind> = static_cast<uint8_t>(CommKi
 
 // Each lists a struct's members in the order of FORMAT.md.
 void fields(auto& a, IsOf<Error> auto& e) { a(e.code, e.message, e.field); }
-void fields(auto& a, IsOf<gen::Limits> auto& l) { a(l.vocab, l.max_context); }
+void fields(auto& a, IsOf<gen::Limits> auto& l) {
+  a(l.vocab, l.max_context, l.chooses_blocks, l.hidden);
+}
 void fields(auto& a, IsOf<gen::LogitBias> auto& b) { a(b.id, b.bias); }
 void fields(auto& a, IsOf<gen::Penalty> auto& p) { a(p.value, p.context); }
 void fields(auto& a, IsOf<gen::Sampling> auto& s) {
@@ -27,6 +29,7 @@ void fields(auto& a, IsOf<gen::Sampling> auto& s) {
 void fields(auto& a, IsOf<gen::Request> auto& r) {
   a(r.id, r.client, r.salt, r.prompt, r.emitted, r.sampling, r.max_tokens, r.min_tokens);
   a(r.stop_ids, r.ignore_eos, r.logprobs, r.priority, r.deadline);
+  a(r.index_reuse, r.pooling);
 }
 void fields(auto& a, IsOf<gen::TokenLogprob> auto& t) { a(t.id, t.logprob); }
 void fields(auto& a, IsOf<gen::Token> auto& t) { a(t.id, t.logprob, t.top); }
@@ -36,6 +39,7 @@ void fields(auto& a, IsOf<gen::Tokens> auto& t) { a(t.tokens); }
 void fields(auto& a, IsOf<gen::Finished> auto& f) { a(f.reason); }
 void fields(auto& a, IsOf<gen::Failed> auto& f) { a(f.error); }
 void fields(auto& /*a*/, IsOf<gen::Cancelled> auto& /*c*/) {}
+void fields(auto& a, IsOf<gen::Embedding> auto& e) { a(e.values); }
 void fields(auto& a, IsOf<gen::Event> auto& e) { a(e.request, e.body); }
 
 void fields(auto& a, IsOf<Hello> auto& f) {

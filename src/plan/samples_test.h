@@ -38,7 +38,9 @@ inline StepPlan plan() {
                                  .top_k = 40,
                                  .min_p = 0.125F,
                                  .seed = 0x123456789abcdef0U,
-                                 .choice = 1}}}};
+                                 .choice = 1},
+                    .reuse = IndexReuse{.most_age = 48, .from = 31}},
+                   {.request = 14, .tokens = {9}, .pages = {14}, .pooling = gen::Pooling::kLast}}};
 }
 
 inline gen::Request request() {
@@ -59,6 +61,8 @@ inline gen::Request request() {
   r.logprobs = 5;
   r.priority = gen::Priority::kLow;
   r.deadline = std::chrono::milliseconds(1500);
+  r.index_reuse = 7;
+  r.pooling = gen::Pooling::kLast;
   return r;
 }
 
@@ -70,7 +74,8 @@ inline std::vector<gen::Event> events() {
        .body = gen::Tokens{{{.id = 9, .logprob = -0.5F, .top = {{.id = 9, .logprob = -0.5F}}}}}},
       {.request = 1, .body = gen::Finished{.reason = gen::FinishReason::kLength}},
       {.request = 2, .body = gen::Failed{{ErrorCode::kInternal, "broken", "prompt"}}},
-      {.request = 3, .body = gen::Cancelled{}}};
+      {.request = 3, .body = gen::Cancelled{}},
+      {.request = 4, .body = gen::Embedding{{0.5F, -2}}}};
 }
 
 inline std::vector<Frame> frames() {
@@ -87,7 +92,7 @@ inline std::vector<Frame> frames() {
             .model_fingerprint = "f00d",
             .memory_bytes = uint64_t{1} << 40},
       Ready{.epoch = 3,
-            .limits = {.vocab = 49152, .max_context = 8192},
+            .limits = {.vocab = 49152, .max_context = 8192, .chooses_blocks = true, .hidden = 576},
             .pages = 1024,
             .page_tokens = 16,
             .depth = 2},

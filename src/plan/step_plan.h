@@ -54,6 +54,17 @@ struct StateSave {
   bool operator==(const StateSave&) const = default;
 };
 
+/// Lets a request's generated tokens attend to the blocks of keys that an earlier one chose. A
+/// position chooses anew where its block begins, where the answer does, and most_age + 1 positions
+/// after the last one that chose; others take that one's list, in each layer for each KV head. So
+/// which position chose depends on the request alone, whatever its rows were.
+struct IndexReuse {
+  uint32_t most_age = 0;  // 1 to gen::kMostIndexReuse
+  uint32_t from = 0;      // the answer's first position
+
+  bool operator==(const IndexReuse&) const = default;
+};
+
 /// A run of new tokens of one request: a decode token, a prefill chunk or a recomputed answer.
 /// A row never mixes classes; two rows of one plan never belong to one request.
 struct Row {
@@ -72,8 +83,11 @@ struct Row {
   std::optional<SlotId> state = {};
   /// In order of their tokens; where a model has such layers the last one is at the row's end.
   std::vector<StateSave> saves = {};
-  bool wants_logits = false;      // logits of the last token are needed
-  std::optional<Draw> draw = {};  // or the token drawn from them
+  bool wants_logits = false;             // logits of the last token are needed
+  std::optional<Draw> draw = {};         // or the token drawn from them
+  std::optional<IndexReuse> reuse = {};  // of rows of generated tokens
+  /// What of the row's hidden states is wanted: for a mean their sum over its tokens.
+  std::optional<gen::Pooling> pooling = {};
 
   bool operator==(const Row&) const = default;
 };

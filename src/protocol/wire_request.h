@@ -55,7 +55,7 @@ std::optional<std::vector<gen::TokenId>> read_ids(Fields& fields,
                                                   const Json& value,
                                                   const ParseContext& context);
 
-/// Model, stream, sampling, limits and scheduling.
+/// Model, stream, sampling, limits, scheduling and index_reuse.
 void read_generation(Fields& fields, const ParseContext& context, WireRequest& out);
 
 /// A string or an array of them.

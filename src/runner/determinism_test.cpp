@@ -1,6 +1,7 @@
 // Promise 1: what a request's steps compute does not depend on what else runs.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <map>
 
 #include "engine/core.h"
@@ -80,7 +81,7 @@ struct World {
 };
 
 /// Prompts of which some begin with others, so that a later one finds pages of an earlier one.
-std::vector<gen::Request> related_requests(uint64_t seed, uint32_t vocab) {
+std::vector<gen::Request> related_requests(uint64_t seed, uint32_t vocab, uint32_t reuse) {
   std::mt19937_64 random(seed);
   std::vector<gen::Request> requests;
   for (gen::RequestId id = 1; id <= 7; ++id) {
@@ -93,7 +94,8 @@ std::vector<gen::Request> related_requests(uint64_t seed, uint32_t vocab) {
     for (const plan::TokenId token : random_tokens(1 + random() % 30, vocab, seed * 100 + id))
       prompt.push_back(token);
     gen::Request request{.id = id, .prompt = prompt};
-    request.max_tokens = 1 + static_cast<uint32_t>(random() % 12);
+    request.max_tokens = 1 + static_cast<uint32_t>(random() % (reuse > 0 ? 40 : 12));
+    if (id % 3 != 0) request.index_reuse = reuse;
     if (id % 2 == 0) request.sampling = {.temperature = 0.9F, .seed = id};
     requests.push_back(std::move(request));
   }
@@ -102,10 +104,10 @@ std::vector<gen::Request> related_requests(uint64_t seed, uint32_t vocab) {
 
 /// Runs all requests at random times, twice each, and compares every row's logits with those of the
 /// request alone in a new process, bit for bit.
-void check_interleaving(const model::RandomOptions& o, uint64_t seed) {
+void check_interleaving(const model::RandomOptions& o, uint64_t seed, uint32_t reuse = 0) {
   CAPTURE(seed);
   std::mt19937_64 random(seed);
-  const auto requests = related_requests(seed, o.vocab);
+  const auto requests = related_requests(seed, o.vocab, reuse);
   const uint32_t pages = seed % 3 == 0 ? 24 : 96;  // few: rows are paused, and resumed
   World together(o, pages, 8 + static_cast<uint32_t>(random() % 40));
   std::vector<gen::Request> left = requests;
@@ -152,6 +154,12 @@ TEST_CASE("50 interleavings of cold, warm, batched and paused requests equal eac
         check_interleaving({.model_type = "mistral", .bits = 8, .window = 5}, seed);
     }
   }
+}
+
+TEST_CASE("interleavings of requests that reuse choices of blocks equal each alone, bitwise") {
+  for (uint64_t seed = 0; seed < 16; ++seed)
+    check_interleaving({.model_type = "minimax_m3_vl_text", .bits = 4}, seed,
+                       std::array<uint32_t, 4>{1, 3, 20, gen::kMostIndexReuse}[seed % 4]);
 }
 
 }  // namespace

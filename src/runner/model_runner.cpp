@@ -78,21 +78,26 @@ std::vector<tensor::StateSave> saves_of(const plan::Row& row) {
   return saves;
 }
 
+std::optional<tensor::IndexReuse> reuse_of(const plan::Row& row) {
+  if (!row.reuse) return std::nullopt;
+  return tensor::IndexReuse{.most_age = row.reuse->most_age, .from = row.reuse->from};
+}
+
 tensor::Step make_step(const plan::StepPlan& plan, const ModelOptions& o, tensor::Wanted wanted) {
   std::vector<tensor::StepRow> rows;
   for (const plan::Row& row : plan.rows)
-    rows.push_back(
-        {.start = row.start,
-         .tokens = row.tokens,
-         .pages = row.pages,
-         .window_start = row.window_start,
-         .window_pages = row.window_pages,
-         .state = row.state,
-         .saves = saves_of(row),
-         .logits = row.draw           ? tensor::Wanted::kLast
-                   : row.wants_logits ? wanted
-                                      : tensor::Wanted::kNone,
-         .is_chunk = !o.deterministic && row.numeric_class == plan::NumericClass::kChunk});
+    rows.push_back({.start = row.start,
+                    .tokens = row.tokens,
+                    .pages = row.pages,
+                    .window_start = row.window_start,
+                    .window_pages = row.window_pages,
+                    .state = row.state,
+                    .saves = saves_of(row),
+                    .logits = row.draw           ? tensor::Wanted::kLast
+                              : row.wants_logits ? wanted
+                                                 : tensor::Wanted::kNone,
+                    .is_chunk = !o.deterministic && row.numeric_class == plan::NumericClass::kChunk,
+                    .reuse = reuse_of(row)});
   return {std::move(rows), o.page_tokens};
 }
 
@@ -162,7 +167,9 @@ ModelRunner::ModelRunner(ModelOptions options,
            .state_slots = sizes.state_slots,
            .state_step = sizes.state_step,
            .depth = is_pipeline(options_) ? options_.ranks : 1,
-           .step_tokens = step_tokens(options_)};
+           .step_tokens = step_tokens(options_),
+           .chooses_blocks = config().sparse.block != 0,
+           .hidden = config().hidden};
   info_.draws = overlaps(options_);
   if (info_.draws) info_.depth = 2;
 }

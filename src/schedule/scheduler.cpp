@@ -21,13 +21,18 @@ Scheduler::Scheduler(SchedulerOptions options)
               .window = options.window,
               .state_step = options.state_step,
               .step_tokens = options.step_tokens,
-              .keeps_states = options.prefix_reuse,
-              .only_prompts = options.strict_classes}) {
+              .keeps_states = options.prefix_reuse}) {
   TANDEM_CHECK(options_.max_rows > 0 && options_.step_tokens > 0 && options_.depth > 0);
   TANDEM_CHECK(sides_.window_need(max_length_) <= options_.window_pages || options_.window == 0);
   TANDEM_CHECK(options_.state_slots == 0 ||
                (options_.state_slots >= 2 && options_.state_step % options_.page_tokens == 0 &&
                 options_.state_step > 0));
+}
+
+/// An answer that reuses choices is computed by a rule of its own: nobody else's is the same.
+uint32_t Scheduler::shared_of(const gen::Request& request) const {
+  const bool shares_answer = !options_.strict_classes && request.index_reuse == 0;
+  return shares_answer ? max_length_ : static_cast<uint32_t>(request.prompt.size());
 }
 
 Sequence& Scheduler::add(gen::Request request, TimePoint now) {
@@ -40,6 +45,7 @@ Sequence& Scheduler::add(gen::Request request, TimePoint now) {
   TANDEM_CHECK(sequence.prompt > 0 && sequence.prompt < max_length_);
   sequence.limit = sequence.prompt + std::min(request.max_tokens, max_length_ - sequence.prompt);
   sequence.goes_on = !request.emitted.empty();
+  sequence.shared = shared_of(request);
   sequence.tokens = std::move(request.prompt);
   sequence.tokens.insert(sequence.tokens.end(), request.emitted.begin(), request.emitted.end());
   if (options_.draws) sequence.draw = plan::draw_of(request);
@@ -139,6 +145,9 @@ void Scheduler::add_row(Chosen& at) {
   if (sequence.state) row.saves.push_back({.tokens = at.count, .slot = *sequence.state});
   row.wants_logits = at.samples && !sequence.draw;
   row.draw = at.samples ? sequence.draw : std::nullopt;
+  row.reuse.reset();
+  if (sequence.request.index_reuse > 0 && row.numeric_class == plan::NumericClass::kStep)
+    row.reuse = {.most_age = sequence.request.index_reuse, .from = sequence.prompt};
   plan_.rows.push_back(std::move(row));
 }
 

@@ -153,6 +153,7 @@ class Scheduler {
   Adoption adopt(Sequence& sequence);
   Before adopt_part(Sequence& sequence);
   bool reusable(const Sequence& sequence, uint32_t end) const;
+  uint32_t shared_of(const gen::Request& request) const;
 
   bool may_evict_normal(const Sequence& sequence) const;
   bool ensure_page(Sequence& sequence);

@@ -24,7 +24,7 @@ void Scheduler::attach(Sequence& sequence) {
 
 /// The last token is always computed, for its logits.
 bool Scheduler::reusable(const Sequence& sequence, uint32_t end) const {
-  return end < sequence.length() && (!options_.strict_classes || end <= sequence.prompt);
+  return end < sequence.length() && end <= sequence.shared;
 }
 
 Scheduler::Path Scheduler::follow(const Sequence& sequence) const {
@@ -77,7 +77,8 @@ Scheduler::Before Scheduler::adopt_part(Sequence& sequence) {
   if (!sequence.attached || options_.strict_classes || sequence.computed % size != 0) return {};
   const std::vector<PageId> path = follow(sequence).pages;
   const auto begin = sequence.computed + static_cast<uint32_t>(path.size()) * size;
-  const uint32_t most = std::min(size, sequence.length() - begin) - 1;
+  const uint32_t most = std::min(std::min(size, sequence.length() - begin) - 1,
+                                 sequence.shared - std::min(sequence.shared, begin));
   const auto wanted = std::span<const TokenId>(sequence.tokens).subspan(begin, most);
   const Place parent = path.empty() ? sequence.place : path.back();
   const auto part = index_.longest(parent, wanted, plan_number_);
@@ -104,12 +105,9 @@ Scheduler::Before Scheduler::adopt_part(Sequence& sequence) {
 void Scheduler::index_pages(Sequence& sequence) {
   const uint32_t size = options_.page_tokens;
   while (sequence.attached && (sequence.indexed + 1) * size <= sequence.shareable()) {
-    const bool in_class =
-        !options_.strict_classes || (sequence.indexed + 1) * size <= sequence.prompt;
     const PageId page = sequence.pages[sequence.indexed];
-    sequence.attached =
-        in_class && index_.insert(sequence.place, page_span(sequence, sequence.indexed), page,
-                                  plan_number_, sequence.priority());
+    sequence.attached = index_.insert(sequence.place, page_span(sequence, sequence.indexed), page,
+                                      plan_number_, sequence.priority());
     if (!sequence.attached) return;
     sequence.place = page;
     ++sequence.indexed;
@@ -170,8 +168,7 @@ void Scheduler::pause(Sequence& sequence) {
 /// Leaves what was computed in the index; plans after `ready` may read it.
 void Scheduler::give_up_pages(Sequence& sequence, uint64_t ready) {
   const uint32_t size = options_.page_tokens;
-  const uint32_t end =
-      options_.strict_classes ? std::min(sequence.computed, sequence.prompt) : sequence.shareable();
+  const uint32_t end = sequence.shareable();
   Place place = sequence.place;
   uint32_t left = sequence.indexed * size;  // positions that nodes hold
   for (uint32_t page = sequence.indexed; options_.prefix_reuse && left < end; ++page) {

@@ -68,6 +68,29 @@ TEST_CASE("scheduler: strict classes reuse prompt positions in whole pages only"
   CHECK(driver.plan.copies.empty());
 }
 
+TEST_CASE("scheduler: of an answer that reuses choices nobody reuses anything, of its prompt all") {
+  Driver driver({.pages = 100, .page_tokens = 8, .max_context = 400});
+  const auto add = [&](gen::RequestId id, Ids prompt, uint32_t reuse) {
+    driver.scheduler.add(
+        {.id = id, .prompt = std::move(prompt), .max_tokens = 30, .index_reuse = reuse}, {});
+  };
+  Ids turn = count_up(21);
+  turn.insert(turn.end(), 30, Driver::token_of(1));
+  turn.push_back(3);
+  add(1, count_up(21), 5);
+  driver.step();
+  CHECK_FALSE(driver.row(1)->reuse.has_value());
+  driver.step();
+  CHECK(driver.row(1)->reuse == plan::IndexReuse{.most_age = 5, .from = 21});
+  driver.finish();
+  add(2, turn, 0);
+  driver.finish();
+  CHECK(driver.cached[2] == 21);
+  add(3, turn, 5);  // of an exact answer, as a prompt, all of it
+  driver.finish();
+  CHECK(driver.cached[3] == 51);
+}
+
 TEST_CASE("scheduler: clients take turns, whatever they have queued") {
   Driver driver({.pages = 100, .page_tokens = 8, .max_context = 400, .max_rows = 1});
   for (gen::RequestId id = 1; id <= 5; ++id) driver.add(id, {static_cast<TokenId>(id)}, 2, "many");

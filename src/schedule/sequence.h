@@ -33,6 +33,7 @@ struct Sequence {
   uint32_t prompt = 0;          // tokens of the prompt
   uint32_t unknown = 0;         // tokens after those, drawn by rows in flight
   uint32_t limit = 0;           // both together never exceed this
+  uint32_t shared = 0;          // leading positions that it may have of others, and they of it
 
   bool goes_on = false;       // it came with a part of its answer: before new ones
   bool running = false;       // else waiting, for the first time or paused
@@ -66,7 +67,7 @@ struct Sequence {
   /// Known tokens to be computed.
   uint32_t remaining() const { return length() - std::min(length(), computed); }
   /// Positions that are computed, or in flight, from known tokens: what others may reuse.
-  uint32_t shareable() const { return std::min(length(), computed); }
+  uint32_t shareable() const { return std::min({length(), computed, shared}); }
 };
 
 }  // namespace tandem::schedule

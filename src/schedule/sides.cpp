@@ -117,7 +117,7 @@ std::optional<SlotId> Sides::state_before(Sequence& sequence) {
 }
 
 bool Sides::keeps_at(const Sequence& sequence, uint32_t position) const {
-  if (options_.only_prompts && position > sequence.prompt) return false;
+  if (position > sequence.shared) return false;
   const uint32_t last_page = (sequence.prompt - 1) / options_.page_tokens * options_.page_tokens;
   return position == last_page || position % options_.state_step == 0;
 }

@@ -13,11 +13,10 @@ namespace tandem::schedule {
 
 struct SidesOptions {
   uint32_t page_tokens = 0;
-  uint32_t window = 0;        // positions that layers with a window see; 0: there are none
-  uint32_t state_step = 0;    // tokens between two states that are kept
-  uint32_t step_tokens = 0;   // of a row, at most
-  bool keeps_states = true;   // for others to begin with
-  bool only_prompts = false;  // of prompts alone
+  uint32_t window = 0;       // positions that layers with a window see; 0: there are none
+  uint32_t state_step = 0;   // tokens between two states that are kept
+  uint32_t step_tokens = 0;  // of a row, at most
+  bool keeps_states = true;  // for others to begin with
 };
 
 /// Gives sequences what layers of these kinds need, and keeps it in the index for others. Does

@@ -57,8 +57,12 @@ array rows_of(const Numbers& x, uint32_t begin, uint32_t end) {
   return from_host(some, {static_cast<int>(end - begin), static_cast<int>(width)});
 }
 
-/// What the prompt's tokens read, in steps that end at these tokens.
-Numbers run_blocks(Path path, const BlockScene& scene, const std::vector<uint32_t>& ends) {
+/// What the tokens read, in steps that end at these tokens. With `reuse` a step that begins at
+/// reuse->from or later has a row that reuses choices.
+Numbers run_blocks(Path path,
+                   const BlockScene& scene,
+                   const std::vector<uint32_t>& ends,
+                   std::optional<IndexReuse> reuse = {}) {
   use_device(mx::Device::cpu);
   Context context;
   context.path = path;
@@ -77,13 +81,19 @@ Numbers run_blocks(Path path, const BlockScene& scene, const std::vector<uint32_
   std::vector<uint32_t> pages(12);
   std::iota(pages.rbegin(), pages.rend(), 2U);
   Numbers out;
+  KeptChoices kept;
   uint32_t begin = 0;
   for (const uint32_t end : ends) {
-    const Step step({{.start = begin, .tokens = std::vector<int32_t>(end - begin), .pages = pages}},
+    const bool reuses = reuse && begin >= reuse->from;
+    const Step step({{.start = begin,
+                      .tokens = std::vector<int32_t>(end - begin),
+                      .pages = pages,
+                      .reuse = reuses ? reuse : std::nullopt}},
                     kBlockPage);
     const auto rows = [&](const Numbers& x) { return rows_of(x, begin, end); };
-    const ChosenKeys chosen = choose_keys(
-        index, {.q = rows(scene.index_q), .k = rows(scene.index_k)}, scene.choice, step, context);
+    const ChosenKeys chosen =
+        choose_keys(index, {.q = rows(scene.index_q), .k = rows(scene.index_k)}, scene.choice, step,
+                    context, &kept);
     array read = attend(pool, {.q = rows(scene.q), .k = rows(scene.k), .v = rows(scene.v)},
                         scene.shape, step, context, &chosen);
     if (context.is_fast()) {
@@ -102,7 +112,8 @@ Numbers run_blocks(Path path, const BlockScene& scene, const std::vector<uint32_
 /// The same in doubles, all tokens at once.
 class BlockOracle {
  public:
-  explicit BlockOracle(const BlockScene& scene) : s_(scene) {
+  explicit BlockOracle(const BlockScene& scene, std::optional<IndexReuse> reuse = {}) : s_(scene) {
+    choosers_ = choosers(reuse);
     for (auto* x : {&s_.q, &s_.k}) rotate_all(*x, kBlockDim);
     for (auto* x : {&s_.index_q, &s_.index_k}) rotate_all(*x, s_.choice.dim);
   }
@@ -118,6 +129,18 @@ class BlockOracle {
   }
 
  private:
+  /// The token whose choice each takes, one after the other: the last one's while it is young
+  /// enough and of the same block.
+  std::vector<uint32_t> choosers(std::optional<IndexReuse> reuse) const {
+    std::vector<uint32_t> out;
+    for (uint32_t t = 0; t < kTokens; ++t) {
+      const bool goes_on =
+          reuse && t > reuse->from && t % s_.choice.block != 0 && t - out.back() <= reuse->most_age;
+      out.push_back(goes_on ? out.back() : t);
+    }
+    return out;
+  }
+
   void rotate_all(Numbers& x, uint32_t dim) const {
     const Rope& rope = *s_.choice.rope;
     const size_t pairs = rope.inverse_frequencies.size(), heads = x.size() / kTokens / dim;
@@ -156,7 +179,7 @@ class BlockOracle {
 
   Numbers attend_head(uint32_t t, uint32_t h) const {
     const uint32_t kv = s_.shape.kv_of_head[h], kv_heads = s_.shape.kv_heads;
-    const auto blocks = best(t, kv);
+    const auto blocks = best(choosers_[t], kv);
     std::vector<double> sum(kBlockDim);
     double total = 0;
     for (uint32_t key = 0; key <= t; ++key) {
@@ -174,6 +197,7 @@ class BlockOracle {
   }
 
   BlockScene s_;
+  std::vector<uint32_t> choosers_;
 };
 
 void check_near_blocks(const Numbers& a, const Numbers& b) {
@@ -197,6 +221,47 @@ TEST_CASE(
     CHECK(run_blocks(Path::kFast, scene, cuts) == whole);
     check_near_blocks(run_blocks(Path::kPlain, scene, cuts), want);
   }
+}
+
+TEST_CASE(
+    "blocks: rows that reuse choices take those of the rule, on both paths and in any steps") {
+  const BlockScene scene({0, 0, 1, 1});
+  const Numbers exact = BlockOracle(scene).run();
+  for (const uint32_t from : {7U, 25U, 30U})
+    for (const uint32_t most_age : {1U, 2U, 5U, 48U}) {
+      CAPTURE(from);
+      CAPTURE(most_age);
+      const IndexReuse reuse{.most_age = most_age, .from = from};
+      const Numbers want = BlockOracle(scene, reuse).run();
+      CHECK(want != exact);
+      std::vector<uint32_t> single = {from}, cut = {5, from};
+      for (uint32_t end = from + 1; end <= kTokens; ++end) single.push_back(end);
+      for (const uint32_t end : {31U, 36U, 37U, 44U, kTokens})
+        if (end > from) cut.push_back(end);
+      const Numbers whole = run_blocks(Path::kFast, scene, {from, kTokens}, reuse);
+      check_near_blocks(whole, want);
+      CHECK(run_blocks(Path::kFast, scene, single, reuse) == whole);
+      CHECK(run_blocks(Path::kFast, scene, cut, reuse) == whole);
+      for (const auto& ends : {single, cut, {from, kTokens}})
+        check_near_blocks(run_blocks(Path::kPlain, scene, ends, reuse), want);
+    }
+}
+
+TEST_CASE("blocks: a choice that is not where it was kept is made again") {
+  const BlockScene scene({0, 0});
+  const IndexReuse reuse{.most_age = 7, .from = 20};
+  KeptLists<int> kept;
+  kept.keep(3, 32, 1);
+  CHECK(kept.find(3, 32) != nullptr);
+  CHECK(kept.find(3, 33) == nullptr);
+  CHECK(kept.find(4, 32) == nullptr);
+  const StepRow row{
+      .start = 34, .tokens = {0, 0, 0}, .pages = {0, 0, 0, 0, 0, 0, 0, 0, 3, 9}, .reuse = reuse};
+  const ReusingRow rule(row, kBlockPage, scene.choice.block, scene.choice.top_k);
+  CHECK(rule.choosers(kept) == std::vector<uint32_t>{32, 32, 32});
+  kept.clear();
+  CHECK(rule.choosers(kept) == std::vector<uint32_t>{34, 35, 36});
+  CHECK_FALSE(rule.keeps(34));  // later ones would not look for it
 }
 
 TEST_CASE("blocks: beside windows, caps and pages that do not divide them they are refused") {

@@ -12,6 +12,78 @@
 namespace tandem::tensor {
 namespace {
 
+/// A step of which some rows reuse choices: the tokens that choose do so in runs, and then the
+/// others take what they are to take.
+class HostReuse {
+ public:
+  HostReuse(const Step& step, const KeyChoiceShape& shape, uint32_t* chosen, KeptChoices& kept)
+      : step_(step),
+        shape_(shape),
+        chosen_(chosen),
+        width_(size_t{shape.heads} * shape.top_k),
+        kept_(kept.on_host) {
+    for (const StepRow& row : step.rows())
+      choosers_.push_back(row.reuse ? reusing(row).choosers(kept_) : std::vector<uint32_t>());
+  }
+
+  void operator()(kernels::WorkerPool& workers, kernels::KeyChoiceArgs args) {
+    std::vector<kernels::AttentionRow> runs;
+    for (size_t i = 0; i < choosers_.size(); ++i) add_runs(i, runs);
+    args.rows = runs;
+    kernels::choose_keys(workers, args);
+    for (size_t i = 0; i < choosers_.size(); ++i)
+      if (step_.rows()[i].reuse) settle(i);
+  }
+
+ private:
+  ReusingRow reusing(const StepRow& row) const {
+    return {row, step_.page_tokens(), shape_.block, shape_.top_k};
+  }
+
+  void add_runs(size_t index, std::vector<kernels::AttentionRow>& runs) const {
+    const kernels::AttentionRow& span = step_.spans()[index];
+    const std::vector<uint32_t>& choosers = choosers_[index];
+    if (!step_.rows()[index].reuse) return runs.push_back(span);
+    for (size_t t = 0; t < span.count; ++t) {
+      if (choosers[t] != span.start + t) continue;
+      const bool goes_on = t > 0 && choosers[t - 1] == span.start + t - 1;
+      if (!goes_on) {
+        runs.push_back(span);
+        runs.back().first_token += t;
+        runs.back().start += t;
+        runs.back().count = 0;
+      }
+      ++runs.back().count;
+    }
+  }
+
+  /// In the order of positions: a page keeps its last choice.
+  void settle(size_t index) {
+    const kernels::AttentionRow& span = step_.spans()[index];
+    const ReusingRow row = reusing(step_.rows()[index]);
+    for (size_t t = 0; t < span.count; ++t) {
+      const auto own = static_cast<uint32_t>(span.start + t);
+      const uint32_t chooser = choosers_[index][t];
+      uint32_t* list = chosen_ + (span.first_token + t) * width_;
+      if (chooser != own) std::copy_n(list_of(index, chooser), width_, list);
+      if (row.keeps(own)) kept_.keep(row.page(own), own, {list, list + width_});
+    }
+  }
+
+  const uint32_t* list_of(size_t index, uint32_t chooser) const {
+    const kernels::AttentionRow& span = step_.spans()[index];
+    if (chooser >= span.start) return chosen_ + (span.first_token + chooser - span.start) * width_;
+    return kept_.find(reusing(step_.rows()[index]).page(chooser), chooser)->data();
+  }
+
+  const Step& step_;
+  const KeyChoiceShape& shape_;
+  uint32_t* chosen_;
+  size_t width_;
+  KeptLists<std::vector<uint32_t>>& kept_;
+  std::vector<std::vector<uint32_t>> choosers_;  // of rows that reuse
+};
+
 /// One layer's choice with its arguments bound; tokens and angles are the step's of the moment.
 struct BoundKeyChoice {
   const KeyChoiceShape& shape;
@@ -22,6 +94,7 @@ struct BoundKeyChoice {
   size_t k_stride;
   std::byte* pool;
   kernels::KeyChoiceArgs args;  // rows unset
+  KeptChoices* kept;
 
   void operator()() const {
     kernels::RopeArgs rope = rope_args(*shape.rope, step);
@@ -42,6 +115,7 @@ struct BoundKeyChoice {
                                  .k_pool = pool,
                                  .rope = &rope});
     kernels::KeyChoiceArgs choice = args;
+    if (step.reuses_choices()) return HostReuse(step, shape, args.chosen, *kept)(*workers, choice);
     choice.rows = step.spans();
     kernels::choose_keys(*workers, choice);
   }
@@ -51,8 +125,9 @@ ChosenKeys choose_fast(Pool& pool,
                        const KeyChoiceInputs& x,
                        const KeyChoiceShape& shape,
                        const Step& step,
-                       const Context& context) {
-  const auto bind = [&shape, &step, workers = context.workers,
+                       const Context& context,
+                       KeptChoices* kept) {
+  const auto bind = [&shape, &step, kept, workers = context.workers,
                      page_tokens = pool.shape.page_tokens](const std::vector<array>& in,
                                                            std::vector<array>& out) -> CpuCall {
     allocate(out[0]);
@@ -80,7 +155,8 @@ ChosenKeys choose_fast(Pool& pool,
                  .top_k = shape.top_k,
                  .first_blocks = shape.first_blocks,
                  .last_blocks = shape.last_blocks,
-                 .chosen = out[0].data<uint32_t>()}};
+                 .chosen = out[0].data<uint32_t>()},
+        .kept = kept};
   };
   auto op = std::make_shared<CpuOp>(mx::default_stream(mx::Device::cpu), "KeyChoice", bind);
   std::vector<array> inputs = {x.q, x.k, pool.keys, pool.order};
@@ -171,10 +247,38 @@ array choice_of(const StepRow& row,
   });
 }
 
+/// What a row's tokens take that reuses choices; choose() makes the choices of all its tokens.
+template <class F>
+array reused(const StepRow& row,
+             const KeyChoiceShape& shape,
+             uint32_t page_tokens,
+             KeptLists<array>& kept,
+             const F& choose) {
+  const ReusingRow rule(row, page_tokens, shape.block, shape.top_k);
+  const std::vector<uint32_t> choosers = rule.choosers(kept);
+  std::vector<array> lists;  // an earlier choice, which the first tokens take, and the row's own
+  if (choosers.front() < row.start)
+    lists.push_back(*kept.find(rule.page(choosers.front()), choosers.front()));
+  const auto before = static_cast<uint32_t>(lists.size());
+  if (choosers.back() >= row.start) lists.push_back(choose());
+  std::vector<int32_t> from;
+  for (const uint32_t chooser : choosers)
+    from.push_back(static_cast<int32_t>(chooser < row.start ? 0 : before + chooser - row.start));
+  for (uint32_t i = 0; i < choosers.size(); ++i) {
+    if (!rule.keeps(row.start + i)) continue;
+    const auto at = static_cast<int>(i);
+    const array& own = lists.back();
+    kept.keep(rule.page(row.start + i), row.start + i,
+              mx::slice(own, {at, 0, 0}, {at + 1, own.shape(1), own.shape(2)}));
+  }
+  return mx::take(lists.size() == 1 ? lists[0] : mx::concatenate(lists, 0), from_host(from), 0);
+}
+
 ChosenKeys choose_plain(Pool& pool,
                         const KeyChoiceInputs& x,
                         const KeyChoiceShape& shape,
-                        const Step& step) {
+                        const Step& step,
+                        KeptChoices* kept) {
   const int tokens = x.q.shape(0), dim = static_cast<int>(shape.dim);
   const int heads = static_cast<int>(shape.heads);
   const array q = rotate(mx::reshape(x.q, {tokens, heads, dim}), *shape.rope, step);
@@ -189,15 +293,19 @@ ChosenKeys choose_plain(Pool& pool,
     const auto keys = static_cast<int>(row.start) + end - at;
     out.of_rows.emplace_back();
     if (static_cast<uint32_t>(keys) > shape.block * shape.top_k) {
-      const array seen = first_keys(pool, mx::slice(pages, {page}, {last_page}), keys);
-      std::optional<array> weights;
-      if (x.weights) weights = mx::slice(*x.weights, {at, 0}, {end, heads});
-      const array chosen = choice_of(row, mx::slice(q, {at, 0, 0}, {end, heads, dim}), weights,
-                                     mx::astype(seen, q.dtype()), shape);
-      out.of_rows.back() = chosen;
-      // The next write waits for what was read.
-      const array first = mx::slice(mx::flatten(chosen), {0}, {1});
-      pool.order = mx::add(pool.order, mx::astype(first, mx::uint32));
+      const auto choose = [&] {
+        const array seen = first_keys(pool, mx::slice(pages, {page}, {last_page}), keys);
+        std::optional<array> weights;
+        if (x.weights) weights = mx::slice(*x.weights, {at, 0}, {end, heads});
+        array chosen = choice_of(row, mx::slice(q, {at, 0, 0}, {end, heads, dim}), weights,
+                                 mx::astype(seen, q.dtype()), shape);
+        // The next write waits for what was read.
+        const array first = mx::slice(mx::flatten(chosen), {0}, {1});
+        pool.order = mx::add(pool.order, mx::astype(first, mx::uint32));
+        return chosen;
+      };
+      out.of_rows.back() =
+          row.reuse ? reused(row, shape, step.page_tokens(), kept->on_device, choose) : choose();
     }
     at = end;
     page = last_page;
@@ -211,9 +319,10 @@ ChosenKeys choose_keys(Pool& pool,
                        const KeyChoiceInputs& x,
                        const KeyChoiceShape& shape,
                        const Step& step,
-                       const Context& context) {
-  return context.is_fast() ? choose_fast(pool, x, shape, step, context)
-                           : choose_plain(pool, x, shape, step);
+                       const Context& context,
+                       KeptChoices* kept) {
+  return context.is_fast() ? choose_fast(pool, x, shape, step, context, kept)
+                           : choose_plain(pool, x, shape, step, kept);
 }
 
 }  // namespace tandem::tensor

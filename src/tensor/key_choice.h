@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "tensor/kept_choices.h"
 #include "tensor/pool.h"
 
 namespace tandem::tensor {
@@ -43,13 +44,15 @@ struct ChosenKeys {
 
 /// Rotates q and k, stores k in the pool, which has one KV head and keys alone, and chooses by
 /// kernels/key_choice.h. Of equal scores any may be taken on the plain path. Blocks are chosen
-/// without weights, single keys with them.
+/// without weights, single keys with them. Rows that reuse choices of blocks take them from `kept`,
+/// and keep in it what later rows may take.
 ///
-/// Requires  as attend()
+/// Requires  as attend(); `kept` to live as long as the graph, and not null where a row reuses
 ChosenKeys choose_keys(Pool& pool,
                        const KeyChoiceInputs& x,
                        const KeyChoiceShape& shape,
                        const Step& step,
-                       const Context& context);
+                       const Context& context,
+                       KeptChoices* kept = nullptr);
 
 }  // namespace tandem::tensor

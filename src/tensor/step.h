@@ -10,6 +10,7 @@
 #include "kernels/attention.h"
 #include "kernels/state_rows.h"
 #include "tensor/context.h"
+#include "tensor/index_reuse.h"
 #include "tensor/rope.h"
 
 namespace tandem::tensor {
@@ -35,7 +36,8 @@ struct StepRow {
   std::optional<uint32_t> state = {};       // slot of the recurrent state before tokens[0]
   std::vector<StateSave> saves = {};        // in order; the last one at the row's end
   Wanted logits = Wanted::kNone;
-  bool is_chunk = false;  // of the numeric class of prompts
+  bool is_chunk = false;                 // of the numeric class of prompts
+  std::optional<IndexReuse> reuse = {};  // where layers choose blocks of keys
 };
 
 /// Flat lists over all tokens, made once a step. Engine thread; outlives the evaluation of its
@@ -65,6 +67,8 @@ class Step {
   /// One a row: where its recurrent state comes from and goes.
   const std::vector<kernels::StateRow>& state_rows() const { return state_rows_; }
   const std::vector<uint32_t>& outputs() const { return outputs_; }  // whose logits are wanted
+  /// Whether any row does.
+  bool reuses_choices() const { return reuses_choices_; }
 
   /// Cosines and sines for each token; computed at the first call, by every later layer reused.
   const RopeTable& rope_table(const Rope& rope) const;
@@ -106,6 +110,7 @@ class Step {
   std::vector<uint32_t> positions_;
   std::vector<kernels::StateRow> state_rows_;
   std::vector<uint32_t> outputs_;
+  bool reuses_choices_ = false;
   mutable std::map<const Rope*, RopeTable> rope_tables_;
   mutable std::map<const Rope*, std::pair<array, array>> rope_arrays_;
   mutable std::optional<array> state_array_, has_state_array_, save_array_;

@@ -130,6 +130,7 @@ TEST_CASE("chat request: null is the default for every field") {
                            "min_tokens",
                            "ignore_eos",
                            "priority",
+                           "index_reuse",
                            "timeout",
                            "response_format",
                            "tools",
@@ -164,7 +165,7 @@ TEST_CASE("chat request: every field reaches the request") {
          "repetition_context_size":20,"presence_penalty":-2,"presence_context_size":3,
          "frequency_penalty":2,"frequency_context_size":4,"logit_bias":{"7":-100,"999":1.5},
          "seed":18446744073709551615,"n":3,"stop":["a","b"],"logprobs":true,"top_logprobs":5,
-         "min_tokens":2,"ignore_eos":true,"priority":"low","timeout":1.5)");
+         "min_tokens":2,"ignore_eos":true,"priority":"low","timeout":1.5,"index_reuse":48)");
   REQUIRE(wire);
   const chat::Request& request = wire->request;
   const gen::Sampling& sampling = request.sampling;
@@ -190,6 +191,7 @@ TEST_CASE("chat request: every field reaches the request") {
   CHECK(request.ignore_eos);
   CHECK(request.priority == gen::Priority::kLow);
   CHECK(request.deadline == std::chrono::milliseconds(1500));
+  CHECK(request.index_reuse == 48);
 }
 
 TEST_CASE("chat request: the model answers to its id, its aliases and no name") {
