@@ -33,7 +33,7 @@ class Backend {
   virtual void drain() = 0;
   /// True when the last request has ended after drain().
   virtual bool wait_drained(std::chrono::milliseconds time) = 0;
-  /// Every request that still runs has its last event before this returns.
+  /// Fails what is left: no request has an event after it.
   virtual void stop() = 0;
 };
 

@@ -35,10 +35,10 @@ class Session final : public Backend {
   void write_metrics(protocol::MetricsText& out) const override;
   bool wait_ready(std::chrono::milliseconds time) override { return generator_->wait_ready(time); }
   void drain() override { generator_->drain(); }
+  void stop() override { generator_->stop(); }
   bool wait_drained(std::chrono::milliseconds time) override {
     return generator_->wait_drained(time);
   }
-  void stop() override { generator_->stop(); }
 
   control::InstanceGenerator& generator() { return *generator_; }
   const text::ModelText& text() const { return text_; }

@@ -82,8 +82,6 @@ Fake::Fake(Limits limits, FakeScript script, Delivery delivery, Memory memory)
   if (delivery == Delivery::kOwnThread) thread_ = std::thread([this] { run(); });
 }
 
-Fake::~Fake() { stop(); }
-
 void Fake::stop() {
   {
     const std::lock_guard lock(mutex_);
@@ -91,7 +89,13 @@ void Fake::stop() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
-  for (const auto& [id, running] : std::exchange(running_, {})) {
+  std::map<RequestId, std::shared_ptr<Running>> left;
+  {
+    const std::lock_guard lock(mutex_);
+    left.swap(running_);
+    turns_.clear();
+  }
+  for (const auto& [id, running] : left) {
     running->sink({id, Failed{{.code = ErrorCode::kUnavailable, .message = "the fake stopped"}}});
   }
 }

@@ -48,8 +48,7 @@ class Fake final : public Generator {
        FakeScript script,
        Delivery delivery = Delivery::kOwnThread,
        Memory memory = Memory::kKeepsRequests);
-  /// stop()
-  ~Fake() override;
+  ~Fake() override { stop(); }
   Fake(const Fake&) = delete;
   Fake& operator=(const Fake&) = delete;
 
@@ -57,7 +56,7 @@ class Fake final : public Generator {
   void cancel(RequestId id) override;
   Limits limits() const override { return limits_; }
 
-  /// Takes no more, and ends what still runs with Failed before it returns.
+  /// Ends what still runs with Failed, and takes no more. From one thread.
   void stop();
 
   /// Delivers one event. False when no request has one. Not for Delivery::kOwnThread.

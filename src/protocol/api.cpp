@@ -8,6 +8,26 @@
 #include "protocol/openai/responses_state.h"
 
 namespace tandem::protocol {
+namespace {
+
+void write_state(MetricsText& out, store::Store& store) {
+  out.family("tandem_state_lost_writes_total", "counter",
+             "Writes of state that failed, or waited too long");
+  out.sample("tandem_state_lost_writes_total", {},
+             static_cast<double>(store.queue().failed() + store.queue().dropped()));
+  const auto tables = store.database().figures();
+  if (!tables) return;
+  out.family("tandem_state_entries", "gauge", "What is kept on disk, by kind");
+  for (const store::TableFigures& table : *tables) {
+    out.sample("tandem_state_entries", {{"kind", table.name}}, static_cast<double>(table.entries));
+  }
+  out.family("tandem_state_bytes", "gauge", "Its bytes");
+  for (const store::TableFigures& table : *tables) {
+    out.sample("tandem_state_bytes", {{"kind", table.name}}, static_cast<double>(table.bytes));
+  }
+}
+
+}  // namespace
 
 void add_v1(net::Router& router, net::Route route) {
   router.add(route);
@@ -23,7 +43,9 @@ Api::Api(
       probe_(std::move(probe)),
       store_(store),
       table_(clock, [this](const RequestRecord& record) { metrics_.ended(record); }) {
-  if (store_) responses_ = std::make_unique<openai::ResponsesState>(*store_, options_.state);
+  if (!store_) return;
+  responses_ = std::make_unique<openai::ResponsesState>(*store_, options_.state);
+  metrics_.add([this](MetricsText& out) { write_state(out, *store_); });
 }
 
 Api::~Api() = default;

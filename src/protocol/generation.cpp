@@ -15,15 +15,16 @@ void start_generation(const Wire& wire,
     api.metrics().refused(wire.endpoint, status_of(parsed.error()));
     return reply->send(wire.refuse(parsed.error()));
   }
-  start_parsed(wire, api, request, reply, new_request_id(wire.id_prefix), std::move(*parsed));
+  begin_generation(wire, api, request, reply, std::move(*parsed));
 }
 
-void start_parsed(const Wire& wire,
-                  Api& api,
-                  const net::Request& request,
-                  const ReplyPtr& reply,
-                  const std::string& id,
-                  WireRequest parsed) {
+void begin_generation(const Wire& wire,
+                      Api& api,
+                      const net::Request& request,
+                      const ReplyPtr& reply,
+                      WireRequest parsed,
+                      std::string id) {
+  if (id.empty()) id = new_request_id(wire.id_prefix);
   for (chat::Warning& warning : api.service().warnings(parsed.request)) {
     parsed.warnings.push_back(std::move(warning));
   }

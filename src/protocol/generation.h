@@ -26,12 +26,12 @@ void start_generation(const Wire& wire,
                       const net::Request& request,
                       const ReplyPtr& reply);
 
-/// The same of a request that is parsed already, under this id.
-void start_parsed(const Wire& wire,
-                  Api& api,
-                  const net::Request& request,
-                  const ReplyPtr& reply,
-                  const std::string& id,
-                  WireRequest parsed);
+/// The same of a request that is parsed already, under this id (empty: a new one).
+void begin_generation(const Wire& wire,
+                      Api& api,
+                      const net::Request& request,
+                      const ReplyPtr& reply,
+                      WireRequest parsed,
+                      std::string id = {});
 
 }  // namespace tandem::protocol

@@ -396,6 +396,22 @@ TEST_CASE("responses state: more than the bound is not kept, and the newest stay
   }
   server.get("/responses/" + ids.front(), 404);
   server.get("/responses/" + ids.back());
+  CHECK(
+      server.client().get("/metrics")->body.find("tandem_state_entries{kind=\"responses\"} 3\n") !=
+      std::string::npos);
+}
+
+TEST_CASE("responses state: a record that cannot be read is an error, and no crash") {
+  const store::TestFolder folder;
+  StateServer server(folder, says({"x"}));
+  const store::BlobTable table(server.store().database(), "responses");
+  for (const char* record : {"", "[]", "{}", R"({"response":7,"input":[]})",
+                             R"({"response":{"id":1,"status":2,"output":3},"input":[],"previous":"",
+                                 "server":"","background":false,"streamed":false,"began":0})"}) {
+    REQUIRE(table.put("", "resp_x", record));
+    server.get("/responses/resp_x", 500);
+    server.post("/responses", R"({"input":"x","previous_response_id":"resp_x"})", 500);
+  }
 }
 
 TEST_CASE("responses state: input tokens are those of the prompt") {

@@ -31,8 +31,7 @@ class Player final : public gen::Generator {
   Status submit(gen::Request request, gen::Sink sink) override;
   void cancel(gen::RequestId id) override { fake_.cancel(id); }
   gen::Limits limits() const override { return fake_.limits(); }
-
-  /// See gen::Fake.
+  /// Ends what still runs with Failed, and takes no more.
   void stop() { fake_.stop(); }
 
   /// Requests without a last event.

@@ -1,5 +1,4 @@
 // POST /api/chat and /api/generate.
-#include "protocol/call.h"
 #include "protocol/errors.h"
 #include "protocol/generation.h"
 #include "protocol/ollama/encoder.h"
@@ -16,10 +15,7 @@ void start(
   if (parsed && parsed->notes == kNothing) {
     return reply->send(net::json_response(200, loaded_answer(parsed->model, shape)));
   }
-  if (parsed) {
-    return start_parsed(wire, api, request, reply, new_request_id(wire.id_prefix),
-                        std::move(*parsed));
-  }
+  if (parsed) return begin_generation(wire, api, request, reply, std::move(*parsed));
   api.metrics().refused(wire.endpoint, status_of(parsed.error()));
   reply->send(error_response(parsed.error()));
 }

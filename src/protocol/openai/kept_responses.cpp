@@ -24,16 +24,23 @@ std::string encode(const KeptResponse& kept) {
 
 Result<KeptResponse> decode(const std::string& bytes) {
   const Json json = Json::parse(bytes, nullptr, false);
-  const bool whole = json.is_object() && json.contains("response") && json.contains("input") &&
-                     json["response"].is_object() && json["input"].is_array();
-  if (!whole) return Error{ErrorCode::kCorrupt, "a kept response cannot be read"};
-  return KeptResponse{.response = json["response"],
-                      .input = json["input"],
-                      .previous = json.value("previous", ""),
-                      .server = json.value("server", ""),
-                      .background = json.value("background", false),
-                      .streamed = json.value("streamed", false),
-                      .began = json.value("began", int64_t{0})};
+  try {
+    KeptResponse kept{.response = json.at("response"),
+                      .input = json.at("input"),
+                      .previous = json.at("previous"),
+                      .server = json.at("server"),
+                      .background = json.at("background"),
+                      .streamed = json.at("streamed"),
+                      .began = json.at("began"),
+                      .bytes = bytes.size()};
+    if (kept.response.at("id").is_string() && kept.response.at("status").is_string() &&
+        kept.response.at("output").is_array() && kept.input.is_array()) {
+      return kept;
+    }
+  } catch (const nlohmann::json::exception&) {
+    // Of another shape.
+  }
+  return Error{ErrorCode::kCorrupt, "a kept response cannot be read"};
 }
 
 /// The response in a body, or in the event that ends a stream.

@@ -21,6 +21,7 @@ struct KeptResponse {
   bool background = false;
   bool streamed = false;  // its events are kept too
   int64_t began = 0;      // microseconds of Unix time
+  size_t bytes = 0;       // of the record, once it was read
 
   std::string id() const { return response.value("id", ""); }
   std::string status() const { return response.value("status", ""); }

@@ -63,7 +63,11 @@ Result<Asked> read(Api& api, const net::Request& request, bool counts = false) {
   if (!wire) return wire.error();
   Asked asked{.id = new_request_id(kResponses.id_prefix), .wire = std::move(*wire), .record = {}};
   const Json& echo = asked.wire.notes["echo"];
-  if (echo["truncation"] == "auto") truncate_to_fit(api.service(), asked.wire);
+  if (echo["truncation"] == "auto") {
+    truncate_to_fit(
+        [&](const chat::Request& shorter) { return api.service().count_prompt(shorter); },
+        model.max_context, asked.wire);
+  }
   if (echo["store"] == false) return asked;
   asked.record = {.input = normal_items((*body)["input"], asked.id),
                   .previous = string_in(*body, "previous_response_id"),
@@ -82,7 +86,7 @@ void start_background(Api& api, const net::Request& request, const ReplyPtr& rep
   const auto run = std::make_shared<BackgroundRun>(
       state.kept(), request.key_id, std::move(asked.record), api.options().keep_alive);
   state.runs().add(id, run);
-  start_parsed(kResponses, api, request, run, id, std::move(asked.wire));
+  begin_generation(kResponses, api, request, run, std::move(asked.wire), id);
   if (auto refused = run->refusal()) return reply->send(std::move(*refused));
   state.kept().settle();
   if (const auto trouble = run->trouble()) {
@@ -112,7 +116,7 @@ void responses(Api& api, const net::Request& request, const ReplyPtr& reply) {
     to = std::make_shared<KeepingReply>(reply, api.responses()->kept(), request.key_id,
                                         std::move(asked->record));
   }
-  start_parsed(kResponses, api, request, to, asked->id, std::move(asked->wire));
+  begin_generation(kResponses, api, request, to, std::move(asked->wire), asked->id);
 }
 
 void count_input_tokens(Api& api, const net::Request& request, const ReplyPtr& reply) {

@@ -14,6 +14,9 @@ Error previous_error(ErrorCode code, const std::string& message) {
   return {code, message, "previous_response_id"};
 }
 
+/// More than any model's context, and no more than a body may have.
+constexpr size_t kMaxHistoryBytes = size_t{32} << 20;
+
 std::string shown(const std::string& id) { return literal(shortened(id, 80)); }
 
 /// Of one that can be gone on with.
@@ -47,6 +50,7 @@ Result<KeptResponse> ResponsesState::find(const std::string& owner, const std::s
 Result<Json> ResponsesState::history(const std::string& owner, const std::string& id) {
   std::vector<KeptResponse> chain;  // the newest first
   std::set<std::string> seen;
+  size_t bytes = 0;
   for (std::string next = id; !next.empty() && seen.insert(next).second;) {
     auto kept = find(owner, next);
     if (!kept && kept.error().code != ErrorCode::kNotFound) return kept.error();
@@ -63,6 +67,13 @@ Result<Json> ResponsesState::history(const std::string& owner, const std::string
                                         shown(next), shown(id)));
     }
     if (const Status ended = check_ended(*kept); !ended) return ended.error();
+    bytes += kept->bytes;
+    if (bytes > kMaxHistoryBytes) {
+      return Error{ErrorCode::kTooLarge,
+                   fmt::format("the conversation that {} ends has more than {} bytes", shown(id),
+                               kMaxHistoryBytes),
+                   "input"};
+    }
     next = kept->previous;
     chain.push_back(std::move(*kept));
   }

@@ -22,7 +22,7 @@ class ResponsesState {
 
   /// All items of the conversation that ends with this response, the oldest first. Field
   /// "previous_response_id": kNotFound (it, or an earlier one, is not kept), kInvalid (it has not
-  /// ended, or failed).
+  /// ended, or failed). kTooLarge, field "input".
   Result<Json> history(const std::string& owner, const std::string& id);
 
   /// The item of this id in a response that is kept; null when there is none. Ids that clients gave

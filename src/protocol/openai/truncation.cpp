@@ -40,14 +40,14 @@ size_t count_items(const Json& messages) {
 }
 
 /// Prompt tokens with these messages; more than any context when it cannot be told.
-uint32_t tokens_with(const chat::Service& service, chat::Request& request, const Json& messages) {
+uint32_t tokens_with(const CountTokens& count, chat::Request& request, const Json& messages) {
   std::get<chat::Conversation>(request.input).messages = messages;
-  const auto tokens = service.count_prompt(request);
+  const auto tokens = count(request);
   return tokens ? *tokens : UINT32_MAX;
 }
 
 /// The first cut that leaves at most this many tokens; the number of cuts when none does.
-size_t first_that_fits(const chat::Service& service,
+size_t first_that_fits(const CountTokens& count,
                        chat::Request& request,
                        const Json& messages,
                        const std::vector<Cut>& cuts,
@@ -56,7 +56,7 @@ size_t first_that_fits(const chat::Service& service,
   size_t high = cuts.size();
   while (low < high) {
     const size_t middle = (low + high) / 2;
-    if (tokens_with(service, request, shortened(messages, cuts[middle])) <= most) {
+    if (tokens_with(count, request, shortened(messages, cuts[middle])) <= most) {
       high = middle;
     } else {
       low = middle + 1;
@@ -106,19 +106,18 @@ Json shortened(const Json& messages, const Cut& cut) {
   return out;
 }
 
-void truncate_to_fit(const chat::Service& service, WireRequest& wire) {
+void truncate_to_fit(const CountTokens& count, uint32_t context, WireRequest& wire) {
   auto* talk = std::get_if<chat::Conversation>(&wire.request.input);
-  const uint32_t context = service.model().max_context;
   if (talk == nullptr || context == 0) return;
-  const auto tokens = service.count_prompt(wire.request);
+  const auto tokens = count(wire.request);
   if (!tokens || *tokens < context) return;
   const Json messages = talk->messages;
   const std::vector<Cut> cuts = cuts_of(messages);
   const uint32_t room = std::min(wire.request.max_tokens.value_or(kUsualAnswer), context / 4);
   size_t chosen =
-      first_that_fits(service, wire.request, messages, cuts, context - std::max(room, 1U));
+      first_that_fits(count, wire.request, messages, cuts, context - std::max(room, 1U));
   if (chosen == cuts.size()) {
-    chosen = first_that_fits(service, wire.request, messages, cuts, context - 1);
+    chosen = first_that_fits(count, wire.request, messages, cuts, context - 1);
   }
   talk->messages = chosen == cuts.size() ? messages : shortened(messages, cuts[chosen]);
   if (chosen == cuts.size()) return;

@@ -1,6 +1,7 @@
 // truncation: "auto": a conversation that is too long loses its oldest part.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -29,8 +30,11 @@ Json shortened(const Json& messages, const Cut& cut);
 /// Of how many items of input a message was made.
 size_t items_in(const Json& message);
 
+/// Prompt tokens of a request; see chat::Service::count_prompt.
+using CountTokens = std::function<Result<uint32_t>(const chat::Request&)>;
+
 /// Gives the conversation the longest form that leaves room for an answer, or at least fits, and
 /// warns of what was left out. One that fits, or of which no form does, stays as it is.
-void truncate_to_fit(const chat::Service& service, WireRequest& wire);
+void truncate_to_fit(const CountTokens& count, uint32_t context, WireRequest& wire);
 
 }  // namespace tandem::protocol::openai

@@ -8,31 +8,15 @@
 namespace tandem::protocol::openai {
 namespace {
 
-/// Counts a token for each letter of content, and one for each call.
-class LetterCounter final : public chat::Service {
- public:
-  explicit LetterCounter(uint32_t context) : context_(context) {}
-
-  chat::ModelInfo model() const override { return {.id = "m", .max_context = context_}; }
-  Result<uint32_t> count_prompt(const chat::Request& request) const override {
-    uint32_t tokens = 0;
-    for (const Json& message : std::get<chat::Conversation>(request.input).messages) {
-      tokens += static_cast<uint32_t>(message.value("content", "").size());
-      if (message.contains("tool_calls")) {
-        tokens += static_cast<uint32_t>(message["tool_calls"].size());
-      }
-    }
-    return tokens;
+/// A token for each letter of content, and one for each call.
+Result<uint32_t> count_letters(const chat::Request& request) {
+  size_t tokens = 0;
+  for (const Json& message : std::get<chat::Conversation>(request.input).messages) {
+    tokens += message.value("content", "").size();
+    if (message.contains("tool_calls")) tokens += message["tool_calls"].size();
   }
-  Result<uint32_t> submit(chat::Request, chat::Sink) override {
-    return Error{ErrorCode::kUnavailable, "counts only"};
-  }
-  std::vector<chat::Warning> warnings(const chat::Request&) const override { return {}; }
-  bool cancel(const std::string&) override { return false; }
-
- private:
-  const uint32_t context_;
-};
+  return static_cast<uint32_t>(tokens);
+}
 
 Json said(const char* role, const std::string& content) {
   return Json{{"role", role}, {"content", content}};
@@ -60,7 +44,7 @@ WireRequest wire_of(Json messages) {
 
 Json truncated(uint32_t context, const Json& messages, std::string* warning = nullptr) {
   WireRequest wire = wire_of(messages);
-  truncate_to_fit(LetterCounter(context), wire);
+  truncate_to_fit(count_letters, context, wire);
   if (warning) *warning = wire.warnings.empty() ? "" : wire.warnings[0].message;
   return std::get<chat::Conversation>(wire.request.input).messages;
 }
