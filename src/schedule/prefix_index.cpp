@@ -116,12 +116,12 @@ bool PrefixIndex::insert(Place parent,
   if (full ? full_.contains(hash) : closest(parent, tokens, ~0ULL, any).tokens == tokens.size()) {
     return false;
   }
-  drop_parts(parent, tokens);
+  const bool stands_for_normal = drop_parts(parent, tokens);
   Node& node = nodes_[page];
   node = {.parent = parent,
           .next = first_child(parent),
           .length = static_cast<uint32_t>(tokens.size()),
-          .normal = priority == gen::Priority::kNormal,
+          .normal = priority == gen::Priority::kNormal || stands_for_normal,
           .hash = hash,
           .ready = ready};
   std::copy(tokens.begin(), tokens.end(), &tokens_[size_t{page} * page_tokens_]);
@@ -133,7 +133,9 @@ bool PrefixIndex::insert(Place parent,
   return true;
 }
 
-void PrefixIndex::drop_parts(Place parent, std::span<const TokenId> tokens) {
+/// True when a normal request used one of them.
+bool PrefixIndex::drop_parts(Place parent, std::span<const TokenId> tokens) {
+  bool normal = false;
   uint32_t scanned = 0;
   for (PageId page = first_child(parent); page != kNone && scanned < kScan; ++scanned) {
     const PageId next = nodes_[page].next;
@@ -141,9 +143,13 @@ void PrefixIndex::drop_parts(Place parent, std::span<const TokenId> tokens) {
                          common(tokens_of(page), tokens) == nodes_[page].length &&
                          !states_.of(page);  // there is no other inside a page
     // The parent may be cached: erasing its only child must not make it a leaf meanwhile.
-    if (is_part) erase(page);
+    if (is_part) {
+      normal |= nodes_[page].normal;
+      erase(page);
+    }
     page = next;
   }
+  return normal;
 }
 
 bool PrefixIndex::is_leaf_cached(PageId page) const {

@@ -71,7 +71,7 @@ class PrefixIndex {
 
   /// Adds a page that the caller references, with 1 to page_tokens tokens. False, and nothing is
   /// added, when a child already begins with these tokens. Cached children that hold only a part of
-  /// these tokens go.
+  /// these tokens go: the page stands for them, and is a normal request's if one of them was.
   bool insert(Place parent,
               std::span<const TokenId> tokens,
               PageId page,
@@ -89,6 +89,9 @@ class PrefixIndex {
 
   /// Pages that allocate() can give.
   uint32_t available(bool evict_normal) const;
+
+  /// Whether a normal request used this page's node.
+  bool is_normal(PageId page) const { return nodes_[page].normal; }
 
   const PagePool& pool() const { return pool_; }
   SideSlots& windows() { return windows_; }
@@ -126,7 +129,7 @@ class PrefixIndex {
   Order order_of(PageId page) const;
   void set_normal(PageId page);
   void update_evictable(Place place);
-  void drop_parts(Place parent, std::span<const TokenId> tokens);
+  bool drop_parts(Place parent, std::span<const TokenId> tokens);
   void erase(PageId page);
 
   const uint32_t page_tokens_;

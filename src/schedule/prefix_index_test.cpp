@@ -171,15 +171,15 @@ class World {
     const bool added = index_.insert(place, own, page, ready, priority);
     CHECK(added == !is_there);
     if (!added) return false;
+    bool normal = priority == Priority::kNormal;
     std::erase_if(naive_.entries, [&](const Naive::Entry& at) {
-      return at.references == 0 && at.parent() == parent && at.own() < own.size() &&
-             std::equal(at.prefix.begin(), at.prefix.end(), prefix.begin());
+      const bool is_part = at.references == 0 && at.parent() == parent && at.own() < own.size() &&
+                           std::equal(at.prefix.begin(), at.prefix.end(), prefix.begin());
+      normal |= is_part && at.normal;
+      return is_part;
     });
-    naive_.entries.push_back({.prefix = prefix,
-                              .page = page,
-                              .ready = ready,
-                              .normal = priority == Priority::kNormal,
-                              .references = 1});
+    naive_.entries.push_back(
+        {.prefix = prefix, .page = page, .ready = ready, .normal = normal, .references = 1});
     return true;
   }
 

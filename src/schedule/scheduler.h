@@ -152,6 +152,7 @@ class Scheduler {
   void take(Sequence& sequence, std::span<const PageId> path);
   Adoption adopt(Sequence& sequence);
   Before adopt_part(Sequence& sequence);
+  Before adopt_part_behind(Sequence& sequence, std::span<const PageId> path);
   bool reusable(const Sequence& sequence, uint32_t end) const;
   uint32_t shared_of(const gen::Request& request) const;
 

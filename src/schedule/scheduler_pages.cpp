@@ -6,6 +6,13 @@
 
 namespace tandem::schedule {
 
+namespace {
+
+/// Pages behind which a part of one is looked for.
+constexpr size_t kMostPartTries = 64;
+
+}  // namespace
+
 uint32_t Scheduler::pages_for(uint32_t tokens) const {
   return (tokens + options_.page_tokens - 1) / options_.page_tokens;
 }
@@ -73,9 +80,23 @@ Scheduler::Adoption Scheduler::adopt(Sequence& sequence) {
 /// Takes the leading tokens of a page whose later tokens differ, by a copy of it, and the full
 /// pages before it.
 Scheduler::Before Scheduler::adopt_part(Sequence& sequence) {
-  const uint32_t size = options_.page_tokens;
-  if (!sequence.attached || options_.strict_classes || sequence.computed % size != 0) return {};
+  if (!sequence.attached || options_.strict_classes ||
+      sequence.computed % options_.page_tokens != 0) {
+    return {};
+  }
+  // Where others computed further full pages, but without the state to go on from, there may still
+  // be one inside a page that begins on the way.
   const std::vector<PageId> path = follow(sequence).pages;
+  for (size_t tries = 0; tries <= std::min(path.size(), kMostPartTries); ++tries) {
+    const auto way = std::span<const PageId>(path).first(path.size() - tries);
+    if (const Before before = adopt_part_behind(sequence, way); before.copy) return before;
+    if (!index_.states().exist()) break;
+  }
+  return {};
+}
+
+Scheduler::Before Scheduler::adopt_part_behind(Sequence& sequence, std::span<const PageId> path) {
+  const uint32_t size = options_.page_tokens;
   const auto begin = sequence.computed + static_cast<uint32_t>(path.size()) * size;
   const uint32_t most = std::min(std::min(size, sequence.length() - begin) - 1,
                                  sequence.shared - std::min(sequence.shared, begin));

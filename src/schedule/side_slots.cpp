@@ -5,16 +5,19 @@ namespace tandem::schedule {
 SideSlots::SideSlots(uint32_t slots, uint32_t nodes)
     : pool_(slots), held_(slots), slot_of_(slots == 0 ? 0 : nodes, kNone) {}
 
-std::optional<SideSlots::Slot> SideSlots::allocate() {
+std::optional<SideSlots::Slot> SideSlots::allocate(bool evict_normal) {
   if (const auto slot = pool_.allocate()) return slot;
   if (evictable_.empty()) return std::nullopt;
-  detach(held_[std::get<Slot>(*evictable_.begin())].node);
+  const auto [normal, last_used, slot] = *evictable_.begin();
+  if (normal && !evict_normal) return std::nullopt;
+  detach(held_[slot].node);
   return pool_.allocate();
 }
 
-void SideSlots::retain(Slot slot) {
+void SideSlots::retain(Slot slot, bool normal) {
   if (pool_.is_cached(slot)) evictable_.erase(order_of(slot));
   pool_.retain(slot);
+  if (held_[slot].node != kNone) held_[slot].normal |= normal;
 }
 
 void SideSlots::release(Slot slot) {

@@ -22,8 +22,9 @@ class SideSlots {
   SideSlots(uint32_t slots, uint32_t nodes);
 
   /// A slot with one reference: a free one, else an evicted one; nothing when all are referenced.
-  std::optional<Slot> allocate();
-  void retain(Slot slot);
+  /// Those that normal requests used are evicted only when allowed.
+  std::optional<Slot> allocate(bool evict_normal);
+  void retain(Slot slot, bool normal);
   void release(Slot slot);
 
   /// Lets the node hold a slot that the caller references, unless it has one already or the slot is

@@ -30,7 +30,7 @@ uint32_t Sides::window_need(uint32_t limit) const {
 
 bool Sides::begin(Sequence& sequence) {
   if (!index_.states().exist()) return true;
-  sequence.state = index_.states().allocate();
+  sequence.state = index_.states().allocate(true);
   return sequence.state.has_value();
 }
 
@@ -62,7 +62,7 @@ void Sides::take_windows(Sequence& sequence, std::span<const PageId> path, uint3
   }
   for (auto page = std::max(own, first); page < own + path.size(); ++page) {
     const PageId there = *index_.windows().of(path[page - own]);
-    index_.windows().retain(there);
+    index_.windows().retain(there, is_normal(sequence));
     sequence.window_pages.push_back(there);
   }
   release_before(sequence, first);  // now, so that no more is held than window_need() counts
@@ -80,7 +80,7 @@ void Sides::release_before(Sequence& sequence, uint32_t first) {
 void Sides::restore(Sequence& sequence, PageId node) {
   SideSlots& states = index_.states();
   if (!states.exist()) return;
-  states.retain(*states.of(node));
+  states.retain(*states.of(node), is_normal(sequence));
   if (sequence.restored) states.release(*sequence.restored);
   sequence.restored = states.of(node);
 }
@@ -89,7 +89,7 @@ void Sides::cover(Sequence& sequence, uint32_t end) {
   if (options_.window == 0) return;
   const uint32_t pages = (end + options_.page_tokens - 1) / options_.page_tokens;
   while (sequence.window_first + sequence.window_pages.size() < pages) {
-    const auto page = index_.windows().allocate();
+    const auto page = index_.windows().allocate(true);
     TANDEM_CHECK(page, "window pages were reserved at admission");
     sequence.window_pages.push_back(*page);
   }
@@ -98,7 +98,7 @@ void Sides::cover(Sequence& sequence, uint32_t end) {
 std::optional<plan::PageCopy> Sides::copy_window(Sequence& sequence, PageId node) {
   if (options_.window == 0) return std::nullopt;
   const PageId source = *index_.windows().of(node);
-  index_.windows().retain(source);
+  index_.windows().retain(source, is_normal(sequence));
   pinned_windows_.push_back(source);
   if (sequence.window_pages.empty()) sequence.window_first = sequence.indexed;
   cover(sequence, (sequence.indexed + 1) * options_.page_tokens);
@@ -139,9 +139,9 @@ std::optional<SlotId> Sides::keep(Sequence& sequence, uint32_t position) {
     states.release(sequence.snapshots.front().slot);
     sequence.snapshots.erase(sequence.snapshots.begin());
   }
-  const auto slot = states.allocate();
+  const auto slot = states.allocate(is_normal(sequence));
   if (!slot) return std::nullopt;
-  states.retain(*slot);
+  states.retain(*slot, is_normal(sequence));
   pinned_states_.push_back(*slot);
   sequence.snapshots.push_back({.position = position, .slot = *slot});
   return slot;
@@ -149,12 +149,15 @@ std::optional<SlotId> Sides::keep(Sequence& sequence, uint32_t position) {
 
 void Sides::offer(Sequence& sequence, PageId node, uint32_t end) {
   const uint32_t page = (end - 1) / options_.page_tokens;
+  // A node of its own that stands for one that a normal request used is that one's in all.
+  const bool is_own = page < sequence.pages.size() && sequence.pages[page] == node;
+  const bool normal = is_normal(sequence) || (is_own && index_.is_normal(node));
   const uint32_t held = page - std::min(page, sequence.window_first);
   if (page >= sequence.window_first && held < sequence.window_pages.size())
-    index_.windows().offer(node, sequence.window_pages[held], is_normal(sequence));
+    index_.windows().offer(node, sequence.window_pages[held], normal);
   for (auto at = sequence.snapshots.begin(); at != sequence.snapshots.end();) {
     if (at->position > end) return;
-    if (at->position == end) index_.states().offer(node, at->slot, is_normal(sequence));
+    if (at->position == end) index_.states().offer(node, at->slot, normal);
     index_.states().release(at->slot);
     at = sequence.snapshots.erase(at);
   }
