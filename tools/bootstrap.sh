@@ -125,7 +125,21 @@ python_tools() {
   cp tests/requirements.txt .deps/venv/requirements.txt
 }
 
+# The official SDKs in Node: tests of them are skipped where there is no npm, or nothing to install from.
+node_tools() {
+  [[ $kind != run ]] || return 0
+  command -v npm >/dev/null || return 0
+  cmp -s tests/conformance/node/package.json .deps/node/package.json && return
+  say "installing the SDKs for Node into .deps/node"
+  rm -rf .deps/node
+  mkdir -p .deps/node
+  cp tests/conformance/node/package.json .deps/node/
+  (cd .deps/node && timeout 300 npm install --no-audit --no-fund --no-package-lock --loglevel=error) ||
+    { say "npm could not install them: their tests will be skipped" && rm -rf .deps/node; }
+}
+
 system_packages
 rust
 mlx
 python_tools
+node_tools

@@ -1,0 +1,184 @@
+"""`tandem serve --script`: the format's promises, through both SDKs and in every dialect."""
+
+import json
+import pathlib
+import re
+import subprocess
+import time
+
+import anthropic
+import openai
+import pytest
+from server import BINARY, ROOT, scripted
+
+SCRIPT = {
+    "pace": {"tokens": 3},
+    "find": {"user": r"in (?<city>\w+)"},
+    "rules": [
+        {"when": {"last": "^slow"}, "pace": {"tokens": 1, "first_ms": 200, "step_ms": 20}, "say": "one two three four"},
+        {"when": {"last": "^full"}, "refuse": {"code": "busy", "message": "the queue is full"}},
+        {"when": {"last": "^broken"}, "say": "Well, ", "fail": {"code": "io", "message": "the disk is gone"}},
+        {
+            "when": {"last": "^endless"},
+            "say": [{"text": "more ", "times": 100000}],
+            "pace": {"tokens": 1, "step_ms": 5},
+        },
+        {
+            "when": {"results": 0, "tools": ["get_time.city"]},
+            "say": [
+                {"think": "Which city?"},
+                {"text": "Let me see."},
+                {"call": {"name": "get_time", "arguments": {"city": "${city}"}}},
+                {"call": {"name": "get_time", "arguments": {"city": "Bergen"}}},
+            ],
+        },
+        {"when": {"results": 2, "result": r"(?<time>\d\d:\d\d)"}, "say": "In ${city} it is ${time}."},
+        {"when": {"tools": []}, "say": "Hello."},
+    ],
+}
+TOOL = {"name": "get_time", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
+QUESTION = [{"role": "user", "content": "What time is it in Oslo?"}]
+
+
+def dialects():
+    registry = (ROOT / "src/dialect/family/registry.inc").read_text()
+    return re.findall(r"^X\((\w+)\)", registry, re.M)
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory):
+    path = tmp_path_factory.mktemp("script") / "script.json"
+    path.write_text(json.dumps(SCRIPT))
+    return path
+
+
+@pytest.fixture(scope="module")
+def url(script):
+    yield from scripted(script, "--reasoning-dialect", "think", "--context", "20000")
+
+
+@pytest.fixture(scope="module")
+def chat(url):
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as made:
+        yield made
+
+
+def ask(chat, text, **fields):
+    return chat.chat.completions.create(model="default_model", messages=[{"role": "user", "content": text}], **fields)
+
+
+def go_round(chat, stream):
+    """(thinking, text, calls, last words) of the whole task."""
+    tools = [{"type": "function", "function": TOOL}]
+    with chat.chat.completions.stream(model="default_model", messages=QUESTION, tools=tools) as events:
+        for _ in events:
+            pass
+        message = events.get_final_completion().choices[0].message
+    if not stream:
+        message = chat.chat.completions.create(model="default_model", messages=QUESTION, tools=tools).choices[0].message
+    results = [{"role": "tool", "tool_call_id": call.id, "content": "12:30"} for call in message.tool_calls]
+    history = [*QUESTION, message.model_dump(exclude_none=True), *results]
+    last = chat.chat.completions.create(model="default_model", messages=history, tools=tools).choices[0].message
+    calls = [(call.function.name, json.loads(call.function.arguments)) for call in message.tool_calls]
+    return message.reasoning_content, message.content, calls, last.content
+
+
+@pytest.mark.parametrize("dialect", dialects())
+def test_one_script_says_the_same_in_every_dialect(script, dialect):
+    expected = (
+        "Which city?",
+        "Let me see.",
+        [("get_time", {"city": "Oslo"}), ("get_time", {"city": "Bergen"})],
+        "In Oslo it is 12:30.",
+    )
+    for url in scripted(script, "--reasoning-dialect", "think", "--tool-dialect", dialect):
+        with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as chat:
+            for stream in (False, True):
+                assert go_round(chat, stream) == expected
+
+
+def test_it_is_paced(chat):
+    begin = time.monotonic()
+    chunks = list(ask(chat, "slow", stream=True))
+    assert time.monotonic() - begin >= 0.2 + 3 * 0.02
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "one two three four"
+    assert len([chunk for chunk in chunks if chunk.choices[0].delta.content]) >= 4
+
+
+def test_it_refuses_and_breaks_as_it_is_told(chat, url):
+    with pytest.raises(openai.RateLimitError, match="the queue is full"):
+        ask(chat, "full")
+    with pytest.raises(openai.InternalServerError, match="the disk is gone"):
+        ask(chat, "broken")
+    with pytest.raises(openai.APIError, match="the disk is gone"):
+        list(ask(chat, "broken", stream=True))
+    with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as claude:
+        with pytest.raises(anthropic.RateLimitError):
+            claude.messages.create(model="default_model", max_tokens=9, messages=[{"role": "user", "content": "full"}])
+
+
+def test_what_no_rule_is_for_is_named(chat):
+    tools = [{"type": "function", "function": {"name": "other"}}]
+    with pytest.raises(openai.BadRequestError, match="no rule of the script.*tools: other"):
+        ask(chat, "hello", tools=tools)
+
+
+def test_limits_and_stops_hold(chat):
+    cut = ask(chat, "endless", max_tokens=7)
+    assert (cut.choices[0].finish_reason, cut.usage.completion_tokens) == ("length", 7)
+    assert ask(chat, "hello", stop="lo.").choices[0].message.content == "Hel"
+    assert [choice.message.content for choice in ask(chat, "hello", n=3).choices] == ["Hello."] * 3
+
+
+def test_a_closed_stream_ends_its_request(chat):
+    stream = ask(chat, "endless", stream=True)
+    name = next(iter(stream)).id
+    stream.close()
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        recent = chat.get("/requests", cast_to=object)["recent"]
+        if any(entry["id"] == name and entry["outcome"] == "cancelled" for entry in recent):
+            return
+        time.sleep(0.02)
+    pytest.fail("the request still runs")
+
+
+def test_a_repeated_prompt_is_reused(chat):
+    first = ask(chat, "hello again, and again")
+    usage = ask(chat, "hello again, and again").usage
+    assert usage.prompt_tokens_details.cached_tokens == first.usage.prompt_tokens - 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--script", "/nowhere.json"], "cannot read /nowhere.json"),
+        (["--script", "SCRIPT", "--ranks", "2"], "--ranks excludes --script"),
+    ],
+)
+def test_what_cannot_be_is_refused(script, arguments, words):
+    arguments = [str(script) if word == "SCRIPT" else word for word in arguments]
+    done = subprocess.run([BINARY, "serve", "--port", "0", *arguments], capture_output=True, text=True, timeout=20)
+    assert done.returncode != 0
+    assert words in done.stderr
+
+
+def test_an_error_of_the_script_names_its_place(tmp_path):
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps({"rules": [{"say": "a"}, {"say": [{"txt": "b"}]}]}))
+    done = subprocess.run(
+        [BINARY, "serve", "--port", "0", "--script", str(path)], capture_output=True, text=True, timeout=20
+    )
+    assert done.returncode == 1
+    assert "bad.json: rules[1].say[0].txt: expected one of the keys" in done.stderr
+
+
+def test_a_folder_needs_no_weights(tmp_path, script):
+    text = pathlib.Path(ROOT / "src/text/testdata/byte_level.json").read_text()
+    (tmp_path / "tokenizer.json").write_text(text)
+    (tmp_path / "tokenizer_config.json").write_text(
+        json.dumps({"eos_token": "<|im_end|>", "chat_template": "{% for m in messages %}{{ m.content }}\n{% endfor %}"})
+    )
+    for url in scripted(script, str(tmp_path)):
+        with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as chat:
+            assert ask(chat, "hello").choices[0].message.content == "Hello."
