@@ -1,5 +1,6 @@
 """The official SDKs in Python, by every helper of theirs, against a scripted server (sdk.json); node/ has those in Node."""
 
+import asyncio
 import json
 from typing import Literal
 
@@ -103,9 +104,9 @@ def test_chat_raw_and_streaming_responses(gpt):
 
 
 def test_chat_errors_in_streams(gpt):
-    with pytest.raises(openai.APIError, match="the disk is gone"):
-        with gpt.chat.completions.stream(model=MODEL, messages=BROKEN) as stream:
-            stream.until_done()
+    stream = gpt.chat.completions.stream(model=MODEL, messages=BROKEN)
+    with pytest.raises(openai.APIError, match="the disk is gone"), stream as events:
+        events.until_done()
 
 
 def test_completions(gpt):
@@ -196,25 +197,29 @@ def test_messages_count(claude):
 
 
 def test_messages_errors_in_streams(claude):
-    with pytest.raises(anthropic.APIError, match="the disk is gone"):
-        with claude.messages.stream(model=MODEL, max_tokens=200, messages=BROKEN) as stream:
-            stream.until_done()
+    stream = claude.messages.stream(model=MODEL, max_tokens=200, messages=BROKEN)
+    with pytest.raises(anthropic.APIError, match="the disk is gone"), stream as events:
+        events.until_done()
 
 
-@pytest.mark.parametrize("wire", ["chat", "responses", "messages"])
-def test_asynchronous_clients(sdk_url, wire):
-    import asyncio
+async def ask_claude(url):
+    made = anthropic.AsyncAnthropic(base_url=url, api_key="none")
+    async with made, made.messages.stream(model=MODEL, max_tokens=99, messages=QUESTION) as stream:
+        return await stream.get_final_text()
 
-    async def ask():
-        if wire == "messages":
-            async with anthropic.AsyncAnthropic(base_url=sdk_url, api_key="none") as made:
-                async with made.messages.stream(model=MODEL, max_tokens=99, messages=QUESTION) as stream:
-                    return await stream.get_final_text()
-        async with openai.AsyncOpenAI(base_url=f"{sdk_url}/v1", api_key="none") as made:
-            if wire == "responses":
-                async with made.responses.stream(model=MODEL, input=QUESTION) as stream:
-                    return (await stream.get_final_response()).output_text
-            async with made.chat.completions.stream(model=MODEL, messages=QUESTION) as stream:
-                return (await stream.get_final_completion()).choices[0].message.content
 
-    assert asyncio.run(ask()) == "Paris, I think."
+async def ask_responses(url):
+    made = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="none")
+    async with made, made.responses.stream(model=MODEL, input=QUESTION) as stream:
+        return (await stream.get_final_response()).output_text
+
+
+async def ask_chat(url):
+    made = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="none")
+    async with made, made.chat.completions.stream(model=MODEL, messages=QUESTION) as stream:
+        return (await stream.get_final_completion()).choices[0].message.content
+
+
+@pytest.mark.parametrize("ask", [ask_chat, ask_responses, ask_claude])
+def test_asynchronous_clients(sdk_url, ask):
+    assert asyncio.run(ask(sdk_url)) == "Paris, I think."

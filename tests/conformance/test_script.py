@@ -112,9 +112,9 @@ def test_it_refuses_and_breaks_as_it_is_told(chat, url):
         ask(chat, "broken")
     with pytest.raises(openai.APIError, match="the disk is gone"):
         list(ask(chat, "broken", stream=True))
-    with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as claude:
-        with pytest.raises(anthropic.RateLimitError):
-            claude.messages.create(model="default_model", max_tokens=9, messages=[{"role": "user", "content": "full"}])
+    claude = anthropic.Anthropic(base_url=url, api_key="none", max_retries=0)
+    with claude, pytest.raises(anthropic.RateLimitError):
+        claude.messages.create(model="default_model", max_tokens=9, messages=[{"role": "user", "content": "full"}])
 
 
 def test_what_no_rule_is_for_is_named(chat):
