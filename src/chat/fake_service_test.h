@@ -101,6 +101,50 @@ class FakeService final : public Service {
     return out;
   }
 
+  /// A vector of the input's own, of 8 numbers or as many as are asked for, from another thread. An
+  /// input that is "too long" is.
+  Result<uint64_t> embed(EmbeddingRequest request, EmbeddingSink sink) override {
+    const std::lock_guard lock(mutex_);
+    if (refusal_) return *refusal_;
+    Vectors vectors;
+    uint64_t tokens = 0;
+    for (const RawPrompt& input : request.inputs) {
+      const auto* text = std::get_if<std::string>(&input.prompt);
+      tokens += text ? 7 : std::get<std::vector<gen::TokenId>>(input.prompt).size();
+      if (text && *text == "too long")
+        return Error{ErrorCode::kTooLarge, "input is too long: 9 tokens > 8 maximum", "input"};
+      vectors.push_back(*unit_vector(vector_of(input), request.dimensions));
+    }
+    last_embedding_ = request;
+    embedding_sinks_[request.id] = std::move(sink);
+    if (script_)
+      players_.emplace_back([this, id = request.id, tokens, vectors = std::move(vectors)] {
+        emit_embedding(id, EmbeddingProgress{.done = tokens, .total = tokens});
+        emit_embedding(id, vectors);
+      });
+    order_.push_back(request.id);
+    changed_.notify_all();
+    return tokens;
+  }
+
+  /// Sends an embedding's event from the calling thread.
+  void emit_embedding(const std::string& id, EmbeddingEvent event) {
+    EmbeddingSink sink;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto entry = embedding_sinks_.find(id);
+      if (entry == embedding_sinks_.end()) return;
+      sink = entry->second;
+      if (!std::holds_alternative<EmbeddingProgress>(event)) embedding_sinks_.erase(entry);
+    }
+    sink(std::move(event));
+  }
+
+  EmbeddingRequest last_embedding() const {
+    const std::lock_guard lock(mutex_);
+    return last_embedding_;
+  }
+
   std::vector<Warning> warnings(const Request&) const override {
     const std::lock_guard lock(mutex_);
     return warnings_;
@@ -108,7 +152,7 @@ class FakeService final : public Service {
 
   bool cancel(const std::string& id) override {
     const std::lock_guard lock(mutex_);
-    if (!running_.contains(id)) return false;
+    if (!running_.contains(id) && !embedding_sinks_.contains(id)) return false;
     cancelled_.insert(id);
     changed_.notify_all();
     return true;
@@ -172,6 +216,18 @@ class FakeService final : public Service {
     uint32_t open = 0;
   };
 
+  static std::vector<float> vector_of(const RawPrompt& input) {
+    size_t key = 1;
+    if (const auto* text = std::get_if<std::string>(&input.prompt))
+      key = std::hash<std::string>()(*text);
+    else
+      for (const gen::TokenId id : std::get<std::vector<gen::TokenId>>(input.prompt))
+        key = key * 31 + static_cast<size_t>(id);
+    std::vector<float> out;
+    for (int i = 0; i < 8; ++i) out.push_back(static_cast<float>((key >> (4 * i)) % 16) - 7.25F);
+    return out;
+  }
+
   void play(const std::string& id, const std::vector<Event>& events) {
     std::set<uint32_t> ended;
     for (const Event& event : events) {
@@ -202,6 +258,8 @@ class FakeService final : public Service {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Running> running_;
+  std::map<std::string, EmbeddingSink> embedding_sinks_;
+  EmbeddingRequest last_embedding_;
   std::vector<std::string> order_;
   std::set<std::string> cancelled_;
   std::optional<Error> refusal_;

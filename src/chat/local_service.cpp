@@ -254,7 +254,8 @@ LocalService::LocalService(gen::Generator& generator,
       dialect_(dialect_of(text_, options_.tool_dialect)),
       thinking_close_(encoded_close(text_, dialect_, options_.thinking_wrap_up)),
       calls_(std::make_shared<Calls>()),
-      generations_(std::make_shared<Generations>(generator)) {}
+      generations_(std::make_shared<Generations>(generator)),
+      embedder_(generator, [all = generations_] { return all->new_id(); }) {}
 
 LocalService::~LocalService() { generations_->stop(); }
 
@@ -340,9 +341,48 @@ std::vector<Warning> LocalService::warnings(const Request& request) const {
 
 bool LocalService::cancel(const std::string& id) {
   const auto call = calls_->find(id);
-  if (call == nullptr) return false;
+  if (call == nullptr) return embedder_.cancel(id);
   call->cancel();
   return true;
+}
+
+Result<uint64_t> LocalService::embed(EmbeddingRequest request, EmbeddingSink sink) {
+  const uint32_t hidden = generator_.limits().hidden;  // 0: not known yet
+  if (request.dimensions && hidden != 0 && *request.dimensions > hidden)
+    return invalid(
+        fmt::format("'dimensions' must be from 1 to {}, not {}", hidden, *request.dimensions),
+        "dimensions");
+  std::vector<std::vector<gen::TokenId>> prompts;
+  uint64_t tokens = 0;
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    const std::string field = request.inputs.size() == 1 ? "input" : fmt::format("input[{}]", i);
+    auto prompt = encode_input(request.inputs[i], field);
+    if (!prompt) return prompt.error();
+    tokens += prompt->size();
+    prompts.push_back(*std::move(prompt));
+  }
+  const Status taken = embedder_.start(std::move(request), std::move(prompts), std::move(sink));
+  if (!taken) return taken.error();
+  return tokens;
+}
+
+/// As a prompt that may fill the context, since no answer follows.
+Result<std::vector<gen::TokenId>> LocalService::encode_input(const RawPrompt& input,
+                                                             const std::string& field) const {
+  auto prompt = raw_prompt(input);
+  if (!prompt) {
+    Error error = prompt.error();
+    error.field = field;
+    return error;
+  }
+  const uint32_t context = max_context();
+  if (context == 0) return Error{ErrorCode::kUnavailable, "the model's context is not known yet"};
+  if (prompt->ids.size() > context)
+    return Error{.code = ErrorCode::kTooLarge,
+                 .message = fmt::format("{} is too long: {} tokens > {} maximum", field,
+                                        prompt->ids.size(), context),
+                 .field = field};
+  return std::move(prompt->ids);
 }
 
 Status LocalService::check(const Request& request) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "chat/answer.h"
+#include "chat/embedder.h"
 #include "chat/generations.h"
 #include "chat/model_dialect.h"
 #include "chat/service.h"
@@ -53,6 +54,7 @@ class LocalService final : public Service {
   Result<std::vector<std::string>> token_bytes(const std::vector<gen::TokenId>& ids) const override;
   Result<std::string> decode(const std::vector<gen::TokenId>& ids) const override;
   std::vector<Warning> warnings(const Request& request) const override;
+  Result<uint64_t> embed(EmbeddingRequest request, EmbeddingSink sink) override;
   bool cancel(const std::string& id) override;
 
  private:
@@ -74,6 +76,8 @@ class LocalService final : public Service {
   Status check(const Request& request) const;
   Status check_ids(const std::vector<gen::TokenId>& ids, const char* field) const;
   Status check_fits(const Prompt& prompt) const;
+  Result<std::vector<gen::TokenId>> encode_input(const RawPrompt& input,
+                                                 const std::string& field) const;
   gen::Request to_generation(const Request& request, const Prompt& prompt) const;
   uint32_t vocab() const;
   uint32_t max_context() const;  // 0: not known yet
@@ -86,6 +90,7 @@ class LocalService final : public Service {
   const std::vector<gen::TokenId> thinking_close_;
   const std::shared_ptr<Calls> calls_;
   const std::shared_ptr<Generations> generations_;  // shared with sinks, which may outlive this
+  Embedder embedder_;
 };
 
 }  // namespace tandem::chat

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "chat/embedding.h"
 #include "chat/event.h"
 #include "chat/request.h"
 
@@ -76,7 +77,13 @@ class Service {
   /// What the model's template does not read of a conversation: tools, template arguments.
   virtual std::vector<Warning> warnings(const Request& request) const = 0;
 
-  /// Ends every choice with Failed{kCancelled}. False when no such request runs.
+  /// Encodes all inputs and submits them a few at a time. Returns the number of their tokens.
+  /// Refused (no event follows): kInvalid, field "input" or "input[i]" (nothing in it, bad ids) or
+  /// "dimensions"; kTooLarge, the same field (names both sizes); kUnavailable, kConflict. Accepted:
+  /// exactly one last event follows.
+  virtual Result<uint64_t> embed(EmbeddingRequest request, EmbeddingSink sink) = 0;
+
+  /// Ends every choice with Failed{kCancelled}, or an embedding. False when no such request runs.
   virtual bool cancel(const std::string& id) = 0;
 };
 

@@ -280,7 +280,13 @@ Status InstanceGenerator::check(const gen::Request& request) const {
   }
   if (limits == gen::Limits{}) return {};
   if (Status fits = gen::check_index_reuse(request.index_reuse, limits); !fits) return fits;
-  if (request.prompt.size() >= limits.max_context) {
+  if (request.pooling && request.prompt.size() > limits.max_context) {
+    return Error{ErrorCode::kTooLarge,
+                 fmt::format("the prompt has {} tokens; the context is of {}",
+                             request.prompt.size(), limits.max_context),
+                 "prompt"};
+  }
+  if (!request.pooling && request.prompt.size() >= limits.max_context) {
     return Error{ErrorCode::kTooLarge,
                  fmt::format("the prompt has {} tokens; with at least one for the answer, the "
                              "context of {} tokens cannot hold it",

@@ -68,6 +68,12 @@ Status check_states(const plan::Row& row, const RunnerInfo& info) {
 }
 
 Status check_output(const plan::Row& row, const RunnerInfo& info) {
+  const bool is_step = row.numeric_class == plan::NumericClass::kStep;
+  if (row.pooling && (row.wants_logits || row.draw || is_step || info.hidden == 0))
+    return misfit(
+        fmt::format("request {} pools hidden states beside an answer, or of a runner "
+                    "that has none",
+                    row.request));
   if (!row.draw) return {};
   if (!info.draws) return misfit("this runner does not draw");
   if (row.wants_logits)

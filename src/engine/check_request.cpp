@@ -41,10 +41,24 @@ Status check_sampling(const gen::Sampling& sampling) {
   return {};
 }
 
+/// Of a request without an answer.
+Status check_pooling(const gen::Request& request, const gen::Limits& limits) {
+  if (!request.emitted.empty() || request.index_reuse > 0)
+    return invalid("an embedding has no answer to resume, or to choose keys for", "pooling");
+  if (request.prompt.size() > limits.max_context) {
+    return Error{.code = ErrorCode::kTooLarge,
+                 .message = fmt::format("the prompt has {} tokens, at most {} fit",
+                                        request.prompt.size(), limits.max_context),
+                 .field = "prompt"};
+  }
+  return check_ids(request.prompt, limits.vocab, "prompt");
+}
+
 }  // namespace
 
 Status check_request(const gen::Request& request, const gen::Limits& limits) {
   if (request.prompt.empty()) return invalid("the prompt is empty", "prompt");
+  if (request.pooling) return check_pooling(request, limits);
   if (request.prompt.size() >= limits.max_context) {
     return Error{.code = ErrorCode::kTooLarge,
                  .message = fmt::format("the prompt has {} tokens, at most {} fit beside an answer",

@@ -54,16 +54,22 @@ void Core::submit(gen::Request request, gen::Sink sink) {
   if (const Status status = check_request(request, limits()); !status) {
     return end(id, gen::Failed{status.error()});
   }
-  const auto answered = static_cast<uint32_t>(request.emitted.size());
-  if (answered > 0 && stops(request, request.emitted.back())) {
-    return end(id, gen::Finished{gen::FinishReason::kStop});
-  }
-  const uint32_t room = limits().max_context - static_cast<uint32_t>(request.prompt.size());
-  if (answered >= std::min(request.max_tokens, room)) {
-    return end(id, gen::Finished{gen::FinishReason::kLength});
-  }
+  if (!request.pooling && is_answered(request)) return;
   if (const auto& deadline = live_.at(id).deadline) deadlines_.emplace(*deadline, id);
   scheduler_->add(std::move(request), clock_.now());
+}
+
+/// Whether a resumed request has all of its answer: then it ends here.
+bool Core::is_answered(const gen::Request& request) {
+  const auto answered = static_cast<uint32_t>(request.emitted.size());
+  if (answered > 0 && stops(request, request.emitted.back())) {
+    end(request.id, gen::Finished{gen::FinishReason::kStop});
+    return true;
+  }
+  const uint32_t room = limits().max_context - static_cast<uint32_t>(request.prompt.size());
+  if (answered < std::min(request.max_tokens, room)) return false;
+  end(request.id, gen::Finished{gen::FinishReason::kLength});
+  return true;
 }
 
 void Core::cancel(gen::RequestId id) {
@@ -128,11 +134,12 @@ bool Core::complete() {
 }
 
 void Core::process(const InFlight& step, const StepResult& result) {
-  size_t rows_of_logits = 0, tokens_drawn = 0;
+  size_t rows_of_logits = 0, tokens_drawn = 0, rows_pooled = 0;
   for (const schedule::PlannedRow& row : step.rows) {
-    const size_t at = row.draws ? tokens_drawn : rows_of_logits;
+    const size_t at = row.draws ? tokens_drawn : row.pools ? rows_pooled : rows_of_logits;
     rows_of_logits += row.wants_logits;
     tokens_drawn += row.draws;
+    rows_pooled += row.pools;
     schedule::Sequence* sequence = scheduler_->find(row.request);
     if (sequence == nullptr || sequence->serial != row.serial) continue;  // ended meanwhile
     Live& live = live_.at(row.request);
@@ -142,6 +149,11 @@ void Core::process(const InFlight& step, const StepResult& result) {
     }
     if (row.prefilled > 0) {
       deliver(row.request, gen::Prefilled{.done = live.prefilled, .total = sequence->prompt});
+    }
+    if (row.pools) {
+      TANDEM_CHECK(result.pooled.size() >= (at + 1) * info_.hidden,
+                   "expected hidden states of row {}, got {} values", at, result.pooled.size());
+      pool(row, *sequence, result.pooled.subspan(at * info_.hidden, info_.hidden));
     }
     if (row.draws) {
       TANDEM_CHECK(result.drawn.size() > at, "expected the token of row {}, got {}", at,
@@ -153,6 +165,22 @@ void Core::process(const InFlight& step, const StepResult& result) {
                  "expected logits of row {}, got {} values", at, result.logits.size());
     draw(*sequence, result.logits.subspan(at * info_.vocab, info_.vocab));
   }
+}
+
+/// Rows of a prompt come in order; one that was paused begins again at its first position.
+void Core::pool(const schedule::PlannedRow& row,
+                const schedule::Sequence& sequence,
+                std::span<const float> sums) {
+  std::vector<double>& all = live_.at(row.request).pooled;
+  if (row.start == 0 || all.empty()) all.assign(sums.size(), 0);
+  for (size_t i = 0; i < sums.size(); ++i) all[i] += static_cast<double>(sums[i]);
+  if (row.prefilled < sequence.prompt) return;
+  const bool is_mean = sequence.request.pooling == gen::Pooling::kMean;
+  const double count = is_mean ? sequence.prompt : 1;
+  gen::Embedding out;
+  for (const double sum : all) out.values.push_back(static_cast<float>(sum / count));
+  deliver(row.request, std::move(out));
+  end(row.request, gen::Finished{gen::FinishReason::kStop});
 }
 
 void Core::draw(schedule::Sequence& sequence, std::span<const float> logits) {

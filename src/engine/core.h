@@ -71,6 +71,7 @@ class Core {
     std::optional<TimePoint> deadline;
     uint32_t prefilled = 0;  // reported so far
     sample::PenaltyMemory penalties = {};
+    std::vector<double> pooled = {};  // sums of hidden states, or the last one
   };
 
   struct InFlight {
@@ -79,9 +80,13 @@ class Core {
     double work = 0;
   };
 
+  bool is_answered(const gen::Request& request);
   bool issue_next();
   void process(const InFlight& step, const StepResult& result);
   void draw(schedule::Sequence& sequence, std::span<const float> logits);
+  void pool(const schedule::PlannedRow& row,
+            const schedule::Sequence& sequence,
+            std::span<const float> sums);
   void take_drawn(schedule::Sequence& sequence, gen::TokenId id);
   void take(schedule::Sequence& sequence, gen::Token token);
   void expire();

@@ -34,6 +34,10 @@ std::vector<float> fake_logits(std::span<const FakePosition> history, uint32_t v
   return spread(fake_state(0, history), vocab);
 }
 
+std::vector<float> fake_hidden(std::span<const FakePosition> history, uint32_t hidden) {
+  return spread(~fake_state(0, history), hidden);
+}
+
 uint64_t fake_state(uint64_t before, std::span<const FakePosition> positions) {
   for (const FakePosition& at : positions) {
     const uint64_t is_step = at.numeric_class == plan::NumericClass::kStep ? 1ULL << 40 : 0;

@@ -75,6 +75,7 @@ void FakeRunner::run_row(plan::Row row, Issued& step) {
   advance_state(row);
   if (!is_whole) history[0].token = -1;  // other layers would read something else
   state_hash_.row(row, end);
+  if (row.pooling) pool(row, history, step);
   if (row.draw) {
     step.drawn.push_back(draw(*row.draw, history));
   } else if (row.wants_logits) {
@@ -131,6 +132,18 @@ void FakeRunner::advance_state(const plan::Row& row) {
     }
     states_[save.slot] = state;
   }
+}
+
+void FakeRunner::pool(const plan::Row& row,
+                      std::span<const FakePosition> history,
+                      Issued& step) const {
+  const size_t first = row.pooling == gen::Pooling::kMean ? row.start : history.size() - 1;
+  std::vector<float> sums(options_.hidden);
+  for (size_t end = first + 1; end <= history.size(); ++end) {
+    const std::vector<float> one = fake_hidden(history.first(end), options_.hidden);
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += one[i];
+  }
+  step.pooled.insert(step.pooled.end(), sums.begin(), sums.end());
 }
 
 plan::TokenId FakeRunner::draw(const plan::Draw& draw, std::span<const FakePosition> history) {
@@ -197,7 +210,7 @@ Status FakeRunner::issue(const plan::StepPlan& plan) {
     copy_page(window_slots_, copy);
     state_hash_.window_copy(copy);
   }
-  Issued step{.plan = plan, .logits = {}, .drawn = {}, .state_hash = 0, .ready = {}};
+  Issued step{.plan = plan, .logits = {}, .drawn = {}, .pooled = {}, .state_hash = 0, .ready = {}};
   for (const plan::Row& row : plan.rows) run_row(row, step);
   last_drawn_.clear();
   for (size_t at = 0; const plan::Row& row : plan.rows)
@@ -235,10 +248,12 @@ Result<StepResult> FakeRunner::complete() {
   issued_.pop_front();
   logits_ = std::move(step.logits);
   drawn_ = std::move(step.drawn);
+  pooled_ = std::move(step.pooled);
   ++steps_;
   return StepResult{.sequence = step.plan.sequence,
                     .logits = logits_,
                     .drawn = drawn_,
+                    .pooled = pooled_,
                     .state_hash = step.state_hash};
 }
 

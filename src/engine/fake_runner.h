@@ -31,6 +31,10 @@ struct FakePosition {
 std::vector<float> fake_logits(std::span<const plan::TokenId> history, uint32_t vocab = 256);
 std::vector<float> fake_logits(std::span<const FakePosition> history, uint32_t vocab = 256);
 
+/// What stands for the hidden state [hidden] of the last of these positions: a pure function of all
+/// of them.
+std::vector<float> fake_hidden(std::span<const FakePosition> history, uint32_t hidden);
+
 /// What these positions add to a recurrent state.
 uint64_t fake_state(uint64_t before, std::span<const FakePosition> positions);
 
@@ -95,6 +99,7 @@ class FakeRunner final : public Runner {
     plan::StepPlan plan;
     std::vector<float> logits;
     std::vector<plan::TokenId> drawn;
+    std::vector<float> pooled;
     uint64_t state_hash = 0;
     TimePoint ready;
   };
@@ -114,6 +119,7 @@ class FakeRunner final : public Runner {
   bool made_its_answer(const plan::Row& row) const;
   FakePosition read(const Slot& at, uint32_t position) const;
   std::vector<FakePosition> history_of(const plan::Row& row);
+  void pool(const plan::Row& row, std::span<const FakePosition> history, Issued& step) const;
   plan::TokenId draw(const plan::Draw& draw, std::span<const FakePosition> history);
   void die_if_asked(const plan::StepPlan& plan) const;
   Duration delay(const plan::StepPlan& plan) const;
@@ -127,6 +133,7 @@ class FakeRunner final : public Runner {
   std::deque<Issued> issued_;
   std::vector<float> logits_;                                      // of the last completed step
   std::vector<plan::TokenId> drawn_;                               // the same
+  std::vector<float> pooled_;                                      // the same
   std::unordered_map<plan::RequestId, plan::TokenId> last_drawn_;  // by the step issued last
   sample::Sampler sampler_;
   uint32_t epoch_ = 0;

@@ -20,6 +20,8 @@ struct StepResult {
   /// [rows that draw], in the order of the plan's rows; -1 for a row without a usable logit. Valid
   /// as long.
   std::span<const plan::TokenId> drawn = {};
+  /// [rows that pool, hidden] float32, in the order of the plan's rows. Valid as long.
+  std::span<const float> pooled = {};
   /// Chained over all steps of the epoch: equal on every rank that executed the same plans
   /// (plan/state_hash.h).
   uint64_t state_hash = 0;

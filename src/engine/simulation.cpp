@@ -1,6 +1,7 @@
 #include "engine/simulation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -48,7 +49,11 @@ class Simulation::Watch final : public Runner {
     const bool is_chunk = row.numeric_class == plan::NumericClass::kChunk;
     if (client.ends > 0) simulation_.fail("a row of an ended request");
     if (is_chunk != (row.start < prompt)) simulation_.fail("a row of the wrong class");
-    if (end >= uint64_t{prompt} + client.request.max_tokens) simulation_.fail("a row past the end");
+    const auto& pooling = client.request.pooling;
+    const uint64_t limit = uint64_t{prompt} + (pooling ? 1 : client.request.max_tokens);
+    if (end >= limit) simulation_.fail("a row past the end");
+    const bool pools = pooling == gen::Pooling::kMean || (pooling && end == prompt);
+    if (row.pooling != (pools ? pooling : std::nullopt)) simulation_.fail("a row pools wrongly");
     if (row.reuse.has_value() != (!is_chunk && client.request.index_reuse > 0))
       simulation_.fail("a row that should not reuse choices, or should");
     simulation_.rows_ahead_ += row.tokens[0] == plan::kDrawn;
@@ -150,6 +155,11 @@ gen::Request Simulation::random_request(gen::RequestId id) {
   if (pick(0, 4) == 0) request.priority = gen::Priority::kLow;
   if (pick(0, 9) == 0) request.deadline = std::chrono::milliseconds(pick(1, 60));
   if (options_.reuses && pick(0, 1) == 0) request.index_reuse = pick(1, gen::kMostIndexReuse);
+  if (options_.pools && pick(0, 2) == 0) {
+    request.pooling = pick(0, 1) == 0 ? gen::Pooling::kMean : gen::Pooling::kLast;
+    request.index_reuse = 0;
+    if (pick(0, 3) == 0) request.prompt.resize(max_context_, 1);
+  }
   texts_.push_back(request.prompt);
   return request;
 }
@@ -192,6 +202,9 @@ void Simulation::receive(const gen::Event& event) {
   } else if (const auto* tokens = std::get_if<gen::Tokens>(&event.body)) {
     if (client.prefilled != prompt && client.answer.empty()) fail("a token before its prompt");
     for (const gen::Token& token : tokens->tokens) client.answer.push_back(token.id);
+  } else if (const auto* embedding = std::get_if<gen::Embedding>(&event.body)) {
+    if (client.prefilled != prompt || client.cached != 0) fail("an embedding before its prompt");
+    client.embedding = embedding->values;
   } else if (const auto* finished = std::get_if<gen::Finished>(&event.body)) {
     client.finished = finished->reason;
   } else if (const auto* failed = std::get_if<gen::Failed>(&event.body)) {
@@ -278,6 +291,29 @@ std::vector<gen::TokenId> Simulation::oracle(const gen::Request& request,
   return {history.begin() + prompt, history.end()};
 }
 
+/// The mean of all positions' hidden states, or the last one's.
+std::string Simulation::check_embedding(const Client& client) const {
+  if (client.finished && !client.embedding) return " ended without its embedding";
+  if (!client.answer.empty()) return " drew tokens";
+  if (!client.finished) return {};
+  std::vector<FakePosition> positions;
+  for (const gen::TokenId token : client.request.prompt) positions.push_back({.token = token});
+  const bool is_mean = client.request.pooling == gen::Pooling::kMean;
+  const size_t first = is_mean ? 0 : positions.size() - 1;
+  std::vector<double> sums(client.embedding->size());
+  for (size_t end = first + 1; end <= positions.size(); ++end) {
+    const std::span<const FakePosition> history(positions.data(), end);
+    const auto one = fake_hidden(history, static_cast<uint32_t>(sums.size()));
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += double{one[i]};
+  }
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const double expected = sums[i] / static_cast<double>(positions.size() - first);
+    if (std::abs(double{(*client.embedding)[i]} - expected) > 1e-4)
+      return " differs from its solo embedding";
+  }
+  return {};
+}
+
 std::string Simulation::check_end() {
   const auto counts = core_->stats().schedule;
   if (!core_->empty() || counts.pages.referenced != 0) return "pages are held at the end";
@@ -285,6 +321,10 @@ std::string Simulation::check_end() {
   for (const auto& [id, client] : clients_) {
     const std::string name = "request " + std::to_string(id);
     if (client.ends != 1) return name + " has " + std::to_string(client.ends) + " last events";
+    if (client.request.pooling) {
+      if (const std::string wrong = check_embedding(client); !wrong.empty()) return name + wrong;
+      continue;
+    }
     gen::FinishReason reason{};
     const auto expected = oracle(client.request, reason);
     if (client.finished) {

@@ -24,6 +24,7 @@ struct SimulationOptions {
   bool states = false;   // and recurrent ones
   bool draws = false;    // the runner draws, two to four steps in flight
   bool reuses = false;   // some requests reuse choices of key blocks
+  bool pools = false;    // some want an embedding
 };
 
 /// Runs one world to its end. Empty when everything held, else what did not.
@@ -49,6 +50,7 @@ class Simulation {
     std::optional<TimePoint> cancels;
     std::vector<gen::TokenId> answer;
     std::optional<gen::FinishReason> finished;
+    std::optional<std::vector<float>> embedding = {};
     bool submitted = false;
     bool started = false;    // since the last submission
     uint32_t cached = 0;     // as Started said
@@ -67,6 +69,7 @@ class Simulation {
   void recover();
   std::string check_end();
   std::vector<gen::TokenId> oracle(const gen::Request& request, gen::FinishReason& reason) const;
+  std::string check_embedding(const Client& client) const;
   void fail(std::string what);
 
   const SimulationOptions options_;

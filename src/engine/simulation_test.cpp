@@ -99,3 +99,18 @@ TEST_CASE("simulation: answers that reuse choices read positions of their own ma
     CHECK(totals.reused > 5000);
   }
 }
+
+TEST_CASE("simulation: embeddings are of all their positions, and leave the pages of none") {
+  for (const bool draws : {false, true}) {
+    const Totals totals = run_worlds({.faults = true,
+                                      .windows = !draws,
+                                      .states = draws,
+                                      .draws = draws,
+                                      .reuses = true,
+                                      .pools = true},
+                                     9000, 120);
+    CHECK(totals.faults > 100);
+    CHECK(totals.pauses > 50);
+    CHECK(totals.reused > 1000);
+  }
+}

@@ -6,7 +6,7 @@
 namespace tandem::gen {
 
 struct Fake::Running {
-  enum class Phase : uint8_t { kStart, kPrefill, kTokens, kEnd, kIdle };
+  enum class Phase : uint8_t { kStart, kPrefill, kTokens, kEmbedding, kEnd, kIdle };
 
   Request request;
   Sink sink;
@@ -32,11 +32,17 @@ struct Fake::Running {
     const auto total = static_cast<uint32_t>(request.prompt.size());
     if (phase == Phase::kPrefill) {
       next = request.emitted.size();
-      phase = next < reply.tokens.size() ? Phase::kTokens : after_tokens();
+      phase = request.pooling              ? Phase::kEmbedding
+              : next < reply.tokens.size() ? Phase::kTokens
+                                           : after_tokens();
       due += reply.before_first;
       return {request.id, Prefilled{total, total}};
     }
     if (phase == Phase::kTokens) return {request.id, draw()};
+    if (phase == Phase::kEmbedding) {
+      phase = after_tokens();
+      return {request.id, Embedding{reply.embedding}};
+    }
     if (reply.failure) return {request.id, Failed{*reply.failure}};
     return {request.id, Finished{reason}};
   }
@@ -108,7 +114,8 @@ Status Fake::submit(Request request, Sink sink) {
   if (running_.contains(request.id)) {
     return Error{.code = ErrorCode::kConflict, .message = "a request with this id runs"};
   }
-  if (request.prompt.size() >= limits_.max_context) {
+  const size_t room = request.pooling ? 0 : 1;
+  if (request.prompt.size() + room > limits_.max_context) {
     return Error{.code = ErrorCode::kTooLarge, .message = "the prompt fills the context"};
   }
   if (memory_ == Memory::kKeepsRequests) submitted_.push_back(request);

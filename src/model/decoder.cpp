@@ -3,6 +3,7 @@
 #include "format/mtp.h"
 #include "tensor/activation.h"
 #include "tensor/gather.h"
+#include "tensor/pooled_rows.h"
 
 namespace tandem::model {
 
@@ -84,6 +85,10 @@ array Decoder::run_layers(array x, kv::Cache& cache, const tensor::Step& step) c
                       inputs.empty() ? nullptr : &inputs[i]);
   }
   return x;
+}
+
+array Decoder::pooled(const array& x, const tensor::Step& step) const {
+  return tensor::pooled_rows(context_, (*norm_)(x), step);
 }
 
 array Decoder::logits(const array& x, const tensor::Step& step) const {

@@ -31,6 +31,10 @@ class Decoder {
   /// ranks that only help. Requires the part to have the head, and a token that wants logits.
   tensor::array logits(const tensor::array& x, const tensor::Step& step) const;
 
+  /// Hidden states after the final norm, pooled: see tensor::pooled_rows(). Requires the part to
+  /// have the head.
+  tensor::array pooled(const tensor::array& x, const tensor::Step& step) const;
+
   /// What the cache that run_layers() takes must hold: see model::layer_shapes().
   std::vector<kv::LayerShape> layer_shapes(bool frees_windows) const {
     return model::layer_shapes(model_, part_, frees_windows);

@@ -28,6 +28,7 @@ namespace openai {
 
 void chat_completions(Api& api, const net::Request& request, const ReplyPtr& reply);
 void completions(Api& api, const net::Request& request, const ReplyPtr& reply);
+void embeddings(Api& api, const net::Request& request, const ReplyPtr& reply);
 void responses(Api& api, const net::Request& request, const ReplyPtr& reply);
 void cancel_response(Api& api, const net::Request& request, const ReplyPtr& reply);
 void count_input_tokens(Api& api, const net::Request& request, const ReplyPtr& reply);

@@ -76,19 +76,6 @@ void read_limits(Fields& fields, chat::Request& out) {
   out.ignore_eos = fields.boolean("ignore_eos").value_or(false);
 }
 
-void read_scheduling(Fields& fields, chat::Request& out) {
-  if (const auto priority = fields.string("priority", 16)) {
-    if (*priority != "normal" && *priority != "low") {
-      fields.refuse_value("priority", R"(must be "normal" or "low")");
-    }
-    if (*priority == "low") out.priority = gen::Priority::kLow;
-  }
-  for (const char* name : {"timeout", "deadline"}) {
-    const auto seconds = fields.number(name, 0.001, kMaxSeconds);
-    if (seconds) out.deadline = std::chrono::milliseconds(std::llround(*seconds * 1000));
-  }
-}
-
 /// {"effort": …}
 void read_reasoning(Fields& fields, Json& template_arguments) {
   const Json* reasoning = fields.object("reasoning");
@@ -243,6 +230,19 @@ void read_guards(Fields& fields, const ParseContext& context, chat::GuardSetting
   read_inner("reasoning", "max_tokens");
   read_inner("chat_template_kwargs", "thinking_budget");
   read(fields, "thinking_budget");
+}
+
+void read_scheduling(Fields& fields, chat::Request& out) {
+  if (const auto priority = fields.string("priority", 16)) {
+    if (*priority != "normal" && *priority != "low") {
+      fields.refuse_value("priority", R"(must be "normal" or "low")");
+    }
+    if (*priority == "low") out.priority = gen::Priority::kLow;
+  }
+  for (const char* name : {"timeout", "deadline"}) {
+    const auto seconds = fields.number(name, 0.001, kMaxSeconds);
+    if (seconds) out.deadline = std::chrono::milliseconds(std::llround(*seconds * 1000));
+  }
 }
 
 void read_generation(Fields& fields, const ParseContext& context, WireRequest& out) {

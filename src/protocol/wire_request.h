@@ -55,6 +55,9 @@ std::optional<std::vector<gen::TokenId>> read_ids(Fields& fields,
                                                   const Json& value,
                                                   const ParseContext& context);
 
+/// Priority and timeout.
+void read_scheduling(Fields& fields, chat::Request& out);
+
 /// Model, stream, sampling, limits, scheduling and index_reuse.
 void read_generation(Fields& fields, const ParseContext& context, WireRequest& out);
 

@@ -83,6 +83,12 @@ std::optional<tensor::IndexReuse> reuse_of(const plan::Row& row) {
   return tensor::IndexReuse{.most_age = row.reuse->most_age, .from = row.reuse->from};
 }
 
+/// Last tokens of the row.
+uint32_t pooled_of(const plan::Row& row) {
+  if (!row.pooling) return 0;
+  return row.pooling == gen::Pooling::kLast ? 1 : static_cast<uint32_t>(row.tokens.size());
+}
+
 tensor::Step make_step(const plan::StepPlan& plan, const ModelOptions& o, tensor::Wanted wanted) {
   std::vector<tensor::StepRow> rows;
   for (const plan::Row& row : plan.rows)
@@ -97,6 +103,7 @@ tensor::Step make_step(const plan::StepPlan& plan, const ModelOptions& o, tensor
                               : row.wants_logits ? wanted
                                                  : tensor::Wanted::kNone,
                     .is_chunk = !o.deterministic && row.numeric_class == plan::NumericClass::kChunk,
+                    .pooled = pooled_of(row),
                     .reuse = reuse_of(row)});
   return {std::move(rows), o.page_tokens};
 }
@@ -223,6 +230,7 @@ Result<engine::StepResult> ModelRunner::complete() {
   return engine::StepResult{.sequence = sequence,
                             .logits = stage_->logits(),
                             .drawn = stage_->drawn(),
+                            .pooled = stage_->pooled(),
                             .state_hash = hash(std::move(step.plan))};
 }
 

@@ -7,7 +7,8 @@ namespace tandem::runner {
 Program* Programs::find(tensor::Step& step) {
   const auto fits = [&](const auto& program) {
     return program->step.tokens() == step.tokens() &&
-           program->step.outputs().size() == step.outputs().size();
+           program->step.outputs().size() == step.outputs().size() &&
+           program->step.pooled().size() == step.pooled().size();
   };
   const auto found = std::find_if(programs_.begin(), programs_.end(), fits);
   if (found == programs_.end()) return nullptr;

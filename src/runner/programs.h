@@ -11,6 +11,12 @@
 
 namespace tandem::runner {
 
+/// What a step leaves on this rank, as float32.
+struct Results {
+  std::span<const float> root = {};    // logits, or what the next stage is to have
+  std::span<const float> pooled = {};  // [rows that pool, hidden], on rank 0
+};
+
 /// How to run any step of one shape: the calls, and the step that they look at.
 struct Program {
   explicit Program(tensor::Step first) : step(std::move(first)) {}
@@ -19,13 +25,13 @@ struct Program {
 
   tensor::Step step;
   tensor::Tape tape = {};
-  /// Where the calls leave what the graph's root is: valid until another program runs.
-  std::span<const float> result = {};
+  /// Where the calls leave what the graph's roots are: valid until another program runs.
+  Results results = {};
 };
 
 /// The programs of the shapes that ran last. Two steps have the same shape when they have as many
-/// tokens, and as many that want logits: everything else is content, which calls look up in the
-/// step. One thread.
+/// tokens, as many that want logits, and as many rows that pool: everything else is content, which
+/// calls look up in the step. One thread.
 class Programs {
  public:
   /// Whether a step is worth a program: small ones, which come by the thousand.

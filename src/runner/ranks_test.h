@@ -14,6 +14,7 @@ namespace tandem::runner {
 /// What the ranks of one run gave.
 struct RanksOutcome {
   std::vector<Logits> logits;                 // of rank 0, one a plan
+  std::vector<Logits> pooled;                 // the same
   std::vector<std::vector<uint64_t>> hashes;  // [rank][plan]
   std::vector<uint64_t> weight_bytes;         // [rank]
   std::vector<Error> errors;                  // of any rank
@@ -85,7 +86,9 @@ inline Status drive(ModelRunner& runner,
     const auto result = runner.complete();
     if (!result) return result.error();
     out.hashes[rank].push_back(result->state_hash);
-    if (rank == 0) out.logits.push_back(to_vector(result->logits));
+    if (rank != 0) continue;
+    out.logits.push_back(to_vector(result->logits));
+    out.pooled.push_back(to_vector(result->pooled));
   }
   return {};
 }

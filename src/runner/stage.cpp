@@ -103,9 +103,15 @@ void Stage::reset() {
   cache_->forget_pending();
 }
 
-Status Stage::run(tensor::Step step, const kv::Copies& copies) {
+void Stage::forget_results() {
   logits_ = {};
+  pooled_ = {};
   computed_.reset();
+  computed_pooled_.reset();
+}
+
+Status Stage::run(tensor::Step step, const kv::Copies& copies) {
+  forget_results();
   try {
     tensor::use_device(device_);
     cache_->copy(copies);
@@ -151,14 +157,19 @@ void Stage::build(Launch& out,
   const array x = input(out.step);
   if (before_layers_) before_layers_();
   const array hidden = decoder_->run_layers(x, *cache_, out.step);
+  if (!out.step.pooled().empty()) {
+    out.pooled = decoder_->pooled(hidden, out.step);
+    out.last = {*out.pooled};
+  }
   if (out.step.outputs().empty()) {
-    out.last = {hidden};
+    out.last.push_back(hidden);
     return;
   }
   const array logits = decoder_->logits(hidden, out.step);
   if (!draws.empty()) {
     out.drawn = draw(logits, draws);
-    out.last = {out.drawn->ids, out.drawn->next};
+    out.last.push_back(out.drawn->ids);
+    out.last.push_back(out.drawn->next);
   }
   if (to_host.empty()) return;
   out.logits = draws.empty() ? logits : tensor::take_rows(logits, to_host);
@@ -166,12 +177,16 @@ void Stage::build(Launch& out,
 }
 
 Status Stage::land(Launch& launch) {
-  logits_ = {};
+  forget_results();
   drawn_.clear();
   try {
     tensor::use_device(device_);
     for (array& each : launch.last) each.eval();
     if (launch.logits) keep_logits(*launch.logits);
+    if (launch.pooled) {
+      computed_pooled_ = launch.pooled;
+      pooled_ = {tensor::on_host<float>(*computed_pooled_), computed_pooled_->size()};
+    }
     if (!launch.drawn) return {};
     const int32_t* ids = tensor::on_host<int32_t>(launch.drawn->ids);
     for (const uint32_t at : launch.drawn->place) drawn_.push_back(ids[at]);
@@ -189,38 +204,55 @@ void Stage::run_program(tensor::Step step) {
     *kernel_time_ += program->tape.replay_timed();
   else
     program->tape.replay();
-  deliver(program->result, has_logits);
+  deliver(program->results, has_logits);
 }
 
 /// Runs the step from its graph, and keeps the calls where it is worth it.
-std::span<const float> Stage::record(tensor::Step step) {
+Results Stage::record(tensor::Step step) {
   auto program = std::make_unique<Program>(std::move(step));
+  Results results;
   {
     const tensor::StepMemory::Scope scope(memory_);
-    computed_ = root(input(program->step), program->step);
+    compute(program->step);
     tensor::run_graph(*computed_, &program->tape);
+    results.root = {computed_->data<float>(), computed_->size()};
+    if (computed_pooled_) {
+      tensor::run_graph(*computed_pooled_, &program->tape);
+      results.pooled = {computed_pooled_->data<float>(), computed_pooled_->size()};
+    }
   }
-  const std::span<const float> result(computed_->data<float>(), computed_->size());
-  if (!program->tape.is_whole() || !Programs::wants(program->step)) return result;
+  if (!program->tape.is_whole() || !Programs::wants(program->step)) return results;
   computed_.reset();  // its memory stays, and is the next program's too
-  program->result = result;
+  computed_pooled_.reset();
+  program->results = results;
   programs_.keep(std::move(program));
-  return result;
+  return results;
 }
 
 void Stage::run_rows(const tensor::Step& step) {
-  computed_ = root(input(step), step);
+  compute(step);
   finish(*computed_);
   const bool has_logits = !step.outputs().empty();
-  const bool is_wanted = !part_.has_head || (part_.rank == 0 && has_logits);
-  if (is_wanted) deliver({tensor::on_host<float>(*computed_), computed_->size()}, has_logits);
+  Results results;
+  if (!part_.has_head || (part_.rank == 0 && has_logits))
+    results.root = {tensor::on_host<float>(*computed_), computed_->size()};
+  if (computed_pooled_) {
+    computed_pooled_->eval();
+    results.pooled = {tensor::on_host<float>(*computed_pooled_), computed_pooled_->size()};
+  }
+  deliver(results, has_logits);
 }
 
-/// What the next stage or the sampler needs, or what makes the step happen.
-array Stage::root(const array& x, const tensor::Step& step) {
-  const array hidden = decoder_->run_layers(x, *cache_, step);
-  if (!part_.has_head) return mx::astype(hidden, mx::float32);
-  return step.outputs().empty() ? hidden : decoder_->logits(hidden, step);
+/// Builds what the next stage or the sampler needs, or what makes the step happen, and what is
+/// pooled.
+void Stage::compute(const tensor::Step& step) {
+  const array hidden = decoder_->run_layers(input(step), *cache_, step);
+  if (!part_.has_head) {
+    computed_ = mx::astype(hidden, mx::float32);
+    return;
+  }
+  computed_ = step.outputs().empty() ? hidden : decoder_->logits(hidden, step);
+  if (part_.rank == 0 && !step.pooled().empty()) computed_pooled_ = decoder_->pooled(hidden, step);
 }
 
 array Stage::input(const tensor::Step& step) {
@@ -261,9 +293,10 @@ comm::Transport& Stage::transport() const {
 }
 
 /// To the next stage, or to who samples.
-void Stage::deliver(std::span<const float> result, bool has_logits) {
-  if (!part_.has_head) return check(transport().send(std::as_bytes(result), part_.rank - 1));
-  if (part_.rank == 0 && has_logits) logits_ = result;
+void Stage::deliver(const Results& results, bool has_logits) {
+  if (!part_.has_head) return check(transport().send(std::as_bytes(results.root), part_.rank - 1));
+  if (part_.rank == 0 && has_logits) logits_ = results.root;
+  pooled_ = results.pooled;
 }
 
 void Stage::keep_logits(const array& logits) {

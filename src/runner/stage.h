@@ -45,6 +45,7 @@ struct Launch {
   tensor::Step step;
   std::optional<tensor::array> logits = {};  // [rows for the host, vocab]
   std::optional<Drawn> drawn = {};
+  std::optional<tensor::array> pooled = {};
   std::vector<tensor::array> last = {};  // evaluated when the step is over
 };
 
@@ -79,12 +80,14 @@ class Stage {
                         const std::vector<uint32_t>& to_host,
                         const std::vector<DrawRow>& draws);
 
-  /// Waits until a launched step is over; then logits() and drawn() are its. Steps end in the order
-  /// of their launches. Errors: kInternal from MLX, also of an earlier step.
+  /// Waits until a launched step is over; then logits(), drawn() and pooled() are its. Steps end in
+  /// the order of their launches. Errors: kInternal from MLX, also of an earlier step.
   Status land(Launch& launch);
 
   /// Of the last run on rank 0: [tokens that wanted logits, vocab]. Valid until the next.
   std::span<const float> logits() const { return logits_; }
+  /// The same, of rows that pool: [such rows, hidden].
+  std::span<const float> pooled() const { return pooled_; }
   /// Of the last landing, in the order of its `draws`.
   std::span<const int32_t> drawn() const { return drawn_; }
 
@@ -100,13 +103,14 @@ class Stage {
 
   void run_rows(const tensor::Step& step);
   void run_program(tensor::Step step);
-  std::span<const float> record(tensor::Step step);
-  tensor::array root(const tensor::array& x, const tensor::Step& step);
+  Results record(tensor::Step step);
+  void compute(const tensor::Step& step);
   void build(Launch& out, const std::vector<uint32_t>& to_host, const std::vector<DrawRow>& draws);
   tensor::array input(const tensor::Step& step);
   void receive(const tensor::Step& step);
   void finish(const tensor::array& root);
-  void deliver(std::span<const float> result, bool has_logits);
+  void deliver(const Results& results, bool has_logits);
+  void forget_results();
   comm::Transport& transport() const;
   void keep_logits(const tensor::array& logits);
 
@@ -122,9 +126,12 @@ class Stage {
   Programs programs_;
   std::chrono::nanoseconds* kernel_time_;
 
-  std::vector<float> received_;            // from the stage before
-  std::optional<tensor::array> computed_;  // holds a result that is not a program's
+  std::vector<float> received_;  // from the stage before
+  // Hold results that are not a program's.
+  std::optional<tensor::array> computed_;
+  std::optional<tensor::array> computed_pooled_;
   std::span<const float> logits_;
+  std::span<const float> pooled_;
   std::vector<int32_t> drawn_;
 };
 

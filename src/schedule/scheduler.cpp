@@ -31,6 +31,7 @@ Scheduler::Scheduler(SchedulerOptions options)
 
 /// An answer that reuses choices is computed by a rule of its own: nobody else's is the same.
 uint32_t Scheduler::shared_of(const gen::Request& request) const {
+  if (request.pooling) return 0;
   const bool shares_answer = !options_.strict_classes && request.index_reuse == 0;
   return shares_answer ? max_length_ : static_cast<uint32_t>(request.prompt.size());
 }
@@ -42,8 +43,10 @@ Sequence& Scheduler::add(gen::Request request, TimePoint now) {
   sequence.arrival = now;
   sequence.client = clients_.enter(request.client);
   sequence.prompt = static_cast<uint32_t>(request.prompt.size());
-  TANDEM_CHECK(sequence.prompt > 0 && sequence.prompt < max_length_);
-  sequence.limit = sequence.prompt + std::min(request.max_tokens, max_length_ - sequence.prompt);
+  const uint32_t room = request.pooling ? 0 : 1;
+  TANDEM_CHECK(sequence.prompt > 0 && sequence.prompt + room <= max_length_);
+  const uint32_t answer = request.pooling ? 0 : request.max_tokens;
+  sequence.limit = sequence.prompt + std::min(answer, max_length_ - sequence.prompt);
   sequence.goes_on = !request.emitted.empty();
   sequence.shared = shared_of(request);
   sequence.tokens = std::move(request.prompt);
@@ -52,7 +55,7 @@ Sequence& Scheduler::add(gen::Request request, TimePoint now) {
   request.prompt.clear();
   request.emitted.clear();
   sequence.request = std::move(request);
-  TANDEM_CHECK(sequence.length() < max_length_);
+  TANDEM_CHECK(sequence.length() + room <= max_length_);
   waiting_.add(sequence);
   const bool is_new = sequences_.emplace(sequence.request.id, std::move(owned)).second;
   TANDEM_CHECK(is_new, "request {} is there already", sequence.request.id);
@@ -119,6 +122,14 @@ void Scheduler::build() {
   }
 }
 
+/// A mean is of all positions, and the last one is in the row that ends the prompt.
+std::optional<gen::Pooling> Scheduler::pooling_of(const Chosen& at) {
+  const Sequence& sequence = *at.sequence;
+  const auto& pooling = sequence.request.pooling;
+  const bool is_wanted = pooling == gen::Pooling::kMean || at.start + at.count == sequence.prompt;
+  return is_wanted ? pooling : std::nullopt;
+}
+
 /// The row takes the page table itself; returned() puts it back.
 void Scheduler::add_row(Chosen& at) {
   Sequence& sequence = *at.sequence;
@@ -145,6 +156,7 @@ void Scheduler::add_row(Chosen& at) {
   if (sequence.state) row.saves.push_back({.tokens = at.count, .slot = *sequence.state});
   row.wants_logits = at.samples && !sequence.draw;
   row.draw = at.samples ? sequence.draw : std::nullopt;
+  row.pooling = pooling_of(at);
   row.reuse.reset();
   if (sequence.request.index_reuse > 0 && row.numeric_class == plan::NumericClass::kStep)
     row.reuse = {.most_age = sequence.request.index_reuse, .from = sequence.prompt};
@@ -158,6 +170,8 @@ void Scheduler::add_planned(const Chosen& at) {
                       .serial = sequence.serial,
                       .wants_logits = at.samples && !sequence.draw,
                       .draws = at.samples && sequence.draw.has_value(),
+                      .pools = pooling_of(at).has_value(),
+                      .start = at.start,
                       .starts = at.starts,
                       .cached_tokens = at.reused,
                       .prefilled = is_decode ? 0 : std::min(at.start + at.count, sequence.prompt)});

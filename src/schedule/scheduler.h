@@ -47,7 +47,9 @@ struct PlannedRow {
   gen::RequestId request = 0;
   uint64_t serial = 0;  // of the sequence: tells a later one with the same id apart
   bool wants_logits = false;
-  bool draws = false;          // on the device
+  bool draws = false;  // on the device
+  bool pools = false;
+  uint32_t start = 0;
   bool starts = false;         // its first row ever
   uint32_t cached_tokens = 0;  // prompt tokens reused, when it starts
   uint32_t prefilled = 0;      // prompt tokens computed after this row; 0 for a decode row
@@ -80,7 +82,11 @@ struct SchedulerCounts {
 /// and reserves the most that it will need when it is admitted. Recurrent layers have a state of
 /// fixed size, in a slot for each running sequence; every state_step tokens, before the prompt's
 /// last page and at a sequence's end it is kept for others. A prefix is reusable up to the deepest
-/// node where every kind of layer has what it needs. One thread.
+/// node where every kind of layer has what it needs.
+///
+/// A request with pooling has no answer: it waits after its prompt until it is removed. It takes
+/// nothing of others, since a mean needs each position's hidden state, and leaves them nothing.
+/// One thread.
 class Scheduler {
  public:
   explicit Scheduler(SchedulerOptions options);
@@ -88,8 +94,8 @@ class Scheduler {
   /// The longest sequence that fits context and pool.
   uint32_t max_length() const { return max_length_; }
 
-  /// Queues a request. Requires a prompt with room for an answer (prompt + emitted < max_length())
-  /// and an id that is not in use.
+  /// Queues a request. Requires a prompt with room for an answer (prompt + emitted < max_length()),
+  /// or one that fits where there is none (pooling), and an id that is not in use.
   Sequence& add(gen::Request request, TimePoint now);
 
   /// Ends a sequence: its pages stay reusable. Rows in flight are not awaited.
@@ -183,6 +189,7 @@ class Scheduler {
   void build();
   void add_row(Chosen& chosen);
   void add_planned(const Chosen& chosen);
+  static std::optional<gen::Pooling> pooling_of(const Chosen& chosen);
   void end_choice();
 
   const SchedulerOptions options_;

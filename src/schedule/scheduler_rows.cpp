@@ -91,7 +91,7 @@ void Scheduler::choose_decode_rows() {
   // In a pipeline each of the steps in flight takes its share of the rows, so that all stages have
   // work. One device gains nothing from that, and its rows go on in every step.
   const auto answering = std::count_if(running_.begin(), running_.end(), [](const Sequence* at) {
-    return at->computed >= at->prompt && at->remaining() <= 1;
+    return at->computed >= at->prompt && at->remaining() <= 1 && !at->request.pooling;
   });
   const auto depth = options_.draws ? size_t{1} : size_t{options_.depth};
   const size_t most = (static_cast<size_t>(answering) + depth - 1) / depth;
@@ -217,7 +217,7 @@ void Scheduler::commit(Sequence& sequence, uint32_t count, Before before) {
   sequence.planned_in = plan_number_;
   sequence.started = true;
   sequence.fresh = false;
-  if (sequence.computed == sequence.length() + sequence.unknown) {
+  if (sequence.computed == sequence.length() + sequence.unknown && !sequence.request.pooling) {
     row_of(sequence).samples = true;
     ++sequence.unknown;
     sequence.awaits_token = !sequence.draw;

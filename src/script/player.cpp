@@ -38,6 +38,9 @@ void Player::announce(const chat::Request& request, gen::RequestId id) {
 }
 
 Status Player::submit(gen::Request request, gen::Sink sink) {
+  if (request.pooling)
+    return Error{ErrorCode::kUnsupported, "a script has no embeddings: serve a model for them",
+                 "input"};
   return fake_.submit(std::move(request), std::move(sink));
 }
 

@@ -171,3 +171,14 @@ TEST_CASE("player: a script can refuse, fail behind its words, and hang until ca
   const auto heard = hung.get();
   CHECK(heard->failure->code == ErrorCode::kCancelled);
 }
+
+TEST_CASE("player: an embedding is refused by name") {
+  Stage stage(kScript);
+  chat::EmbeddingRequest request{.id = "e", .inputs = {{std::string("a")}}};
+  std::promise<Error> told;
+  const auto taken = stage.service().embed(request, [&](const chat::EmbeddingEvent& event) {
+    if (const auto* error = std::get_if<Error>(&event)) told.set_value(*error);
+  });
+  REQUIRE(taken.has_value());
+  CHECK(told.get_future().get().code == ErrorCode::kUnsupported);
+}

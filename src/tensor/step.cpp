@@ -41,6 +41,7 @@ void Step::add_row(const StepRow& row) {
     ids_.push_back(static_cast<uint32_t>(row.tokens[i]));
     positions_.push_back(position);
   }
+  if (row.pooled > 0) pooled_.push_back({.first = ids_.size() - row.pooled, .count = row.pooled});
   reuses_choices_ |= row.reuse.has_value();
   const size_t wanted = row.logits == Wanted::kAll    ? row.tokens.size()
                         : row.logits == Wanted::kLast ? 1

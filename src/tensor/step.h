@@ -36,8 +36,15 @@ struct StepRow {
   std::optional<uint32_t> state = {};       // slot of the recurrent state before tokens[0]
   std::vector<StateSave> saves = {};        // in order; the last one at the row's end
   Wanted logits = Wanted::kNone;
-  bool is_chunk = false;                 // of the numeric class of prompts
+  bool is_chunk = false;  // of the numeric class of prompts
+  uint32_t pooled = 0;    // so many of its last tokens, whose hidden states are summed up
   std::optional<IndexReuse> reuse = {};  // where layers choose blocks of keys
+};
+
+/// Tokens of a row that are pooled, among the step's.
+struct PooledTokens {
+  size_t first = 0;
+  size_t count = 0;
 };
 
 /// Flat lists over all tokens, made once a step. Engine thread; outlives the evaluation of its
@@ -66,7 +73,8 @@ class Step {
   }
   /// One a row: where its recurrent state comes from and goes.
   const std::vector<kernels::StateRow>& state_rows() const { return state_rows_; }
-  const std::vector<uint32_t>& outputs() const { return outputs_; }  // whose logits are wanted
+  const std::vector<uint32_t>& outputs() const { return outputs_; }    // whose logits are wanted
+  const std::vector<PooledTokens>& pooled() const { return pooled_; }  // of rows that want it
   /// Whether any row does.
   bool reuses_choices() const { return reuses_choices_; }
 
@@ -110,6 +118,7 @@ class Step {
   std::vector<uint32_t> positions_;
   std::vector<kernels::StateRow> state_rows_;
   std::vector<uint32_t> outputs_;
+  std::vector<PooledTokens> pooled_;
   bool reuses_choices_ = false;
   mutable std::map<const Rope*, RopeTable> rope_tables_;
   mutable std::map<const Rope*, std::pair<array, array>> rope_arrays_;

@@ -9,3 +9,4 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 "$venv/bin/python" "$here/make_weights.py" --out "$out" --update
 "$venv/bin/python" "$here/make_logits.py" --weights "$out" --out "$here/logits"
+"$venv/bin/python" "$here/make_embeddings.py" --weights "$out" --out "$here/embeddings"
