@@ -98,9 +98,9 @@ TEST_CASE("chat request: a message names the field, the value and the rule") {
   CHECK(parse_fields(R"("n":true)").error().message ==
         "'n' must be a whole number from 1 to 32, not true");
   CHECK(parse(R"({"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":
-        [{"function":{"name":"f","arguments":"{\"a\":"}}]}]})")
+        [{"function":{"name":""}}]}]})")
             .error()
-            .message.starts_with("'messages[1].tool_calls[0].function.arguments' must be JSON"));
+            .message.starts_with("'messages[1].tool_calls[0].function.name' must be a string"));
 }
 
 TEST_CASE("chat request: null is the default for every field") {
@@ -291,6 +291,42 @@ TEST_CASE("chat request: what five clients send is taken whole") {
         Json::parse(R"({"role":"tool","content":"B","tool_call_id":"d","name":"ls"})"));
   const auto& talk = std::get<chat::Conversation>(qwen->request.input);
   CHECK(talk.template_arguments == Json{{"enable_thinking", false}});
+}
+
+TEST_CASE("chat request: arguments that are no JSON are shown as they are, with a warning") {
+  const std::string deep(200, '[');
+  for (const std::string& text : {std::string(R"({"a":)"), std::string("ls -la"), deep,
+                                  std::string("{\"a\": 1}}"), std::string("\xF0\x9F")}) {
+    CAPTURE(text);
+    Json call{{"id", "c"}, {"function", {{"name", "f"}, {"arguments", lossy_utf8(text)}}}};
+    Json body;
+    body["messages"] = Json::array(
+        {Json{{"role", "user"}, {"content", "x"}},
+         Json{{"role", "assistant"}, {"tool_calls", {call, call}}},
+         Json{{"role", "tool"}, {"tool_call_id", "c"}, {"content", "InputValidationError"}}});
+    const auto wire = parse(dump(body));
+    REQUIRE(wire);
+    const Json calls = messages_of(wire)[1]["tool_calls"];
+    CHECK(calls[1]["function"]["arguments"] == Json{{"unparsed_arguments", lossy_utf8(text)}});
+    REQUIRE(wire->warnings.size() == 1);
+    CHECK(wire->warnings[0].code == "unparsed_arguments");
+  }
+}
+
+TEST_CASE("chat request: calls that clients mark as failed keep their shape") {
+  // opencode renames them, Claude Code puts the text into an object.
+  const auto wire = parse(R"({"messages":[{"role":"user","content":"x"},
+    {"role":"assistant","content":"","tool_calls":[
+      {"id":"a","type":"function","function":{"name":"invalid",
+        "arguments":"{\"tool\":\"edit\",\"error\":\"no JSON\"}"}},
+      {"id":"b","type":"function","function":{"name":"Bash",
+        "arguments":{"__unparsedToolInput":{"raw":"{\"a\":"}}}}]},
+    {"role":"tool","tool_call_id":"a","content":"e"},{"role":"tool","tool_call_id":"b","content":"e"}]})");
+  REQUIRE(wire);
+  CHECK(wire->warnings.empty());
+  const Json calls = messages_of(wire)[1]["tool_calls"];
+  CHECK(calls[0]["function"]["arguments"]["tool"] == "edit");
+  CHECK(calls[1]["function"]["arguments"]["__unparsedToolInput"]["raw"] == "{\"a\":");
 }
 
 TEST_CASE("chat request: an image in a tool's result is named, not refused") {

@@ -66,7 +66,9 @@ Result<std::string> join_parts(const Json& parts,
   return joined;
 }
 
-Result<Json> read_tool_call(const Json& call, const std::string& place) {
+Result<Json> read_tool_call(const Json& call,
+                            const std::string& place,
+                            std::vector<chat::Warning>& warnings) {
   if (!call.is_object()) return invalid(place, "must be an object, not " + excerpt(call));
   const std::string type = text_or_empty(call, "type");
   if (!type.empty() && type != "function") {
@@ -81,20 +83,20 @@ Result<Json> read_tool_call(const Json& call, const std::string& place) {
   }
   const std::string name = text_or_empty(*function, "name");
   if (name.empty()) return invalid(place + ".function.name", "must be a string that is not empty");
-  auto arguments = read_arguments(*function, place + ".function");
-  if (!arguments) return arguments.error();
   Json out;
   if (call.contains("id") && call["id"].is_string()) out["id"] = call["id"];
   out["type"] = "function";
-  out["function"] = Json{{"name", name}, {"arguments", std::move(*arguments)}};
+  out["function"] = Json{{"name", name}, {"arguments", read_arguments(*function, warnings)}};
   return out;
 }
 
-Result<Json> read_tool_calls(const Json& calls, const std::string& place) {
+Result<Json> read_tool_calls(const Json& calls,
+                             const std::string& place,
+                             std::vector<chat::Warning>& warnings) {
   if (!calls.is_array()) return invalid(place, "must be an array, not " + excerpt(calls));
   Json out = Json::array();
   for (size_t i = 0; i < calls.size(); ++i) {
-    auto call = read_tool_call(calls[i], fmt::format("{}[{}]", place, i));
+    auto call = read_tool_call(calls[i], fmt::format("{}[{}]", place, i), warnings);
     if (!call) return call;
     out.push_back(std::move(*call));
   }
@@ -131,7 +133,7 @@ Result<Json> read_message(const Json& message,
   const auto calls = message.find("tool_calls");
   if (calls == message.end() || calls->is_null() || (calls->is_array() && calls->empty()))
     return out;
-  auto parsed = read_tool_calls(*calls, place + ".tool_calls");
+  auto parsed = read_tool_calls(*calls, place + ".tool_calls", warnings);
   if (!parsed) return parsed;
   out["tool_calls"] = std::move(*parsed);
   return out;
@@ -149,15 +151,17 @@ Result<std::string> read_content(const Json& content,
   return invalid(place, "must be a string or an array of parts, not " + excerpt(content));
 }
 
-Result<Json> read_arguments(const Json& function, const std::string& place) {
+Json read_arguments(const Json& function, std::vector<chat::Warning>& warnings) {
   const auto arguments = function.find("arguments");
   if (arguments == function.end() || arguments->is_null()) return Json::object();
   if (!arguments->is_string()) return Json(*arguments);
   const auto& text = arguments->get_ref<const std::string&>();
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) return Json::object();
   auto parsed = parse_json(text);
-  if (!parsed) return invalid(place + ".arguments", "must be JSON: " + parsed.error().message);
-  return parsed;
+  if (parsed) return std::move(*parsed);
+  warn(warnings, {.code = "unparsed_arguments",
+                  .message = "arguments of an earlier call are no JSON: they are shown as text"});
+  return Json{{"unparsed_arguments", text}};
 }
 
 Json read_messages(Fields& fields, std::vector<chat::Warning>& warnings) {

@@ -21,8 +21,10 @@ Result<std::string> read_content(const Json& content,
                                  bool is_result,
                                  std::vector<chat::Warning>& warnings);
 
-/// The "arguments" of a call: JSON text or an object; none are an empty object.
-Result<Json> read_arguments(const Json& function, const std::string& place);
+/// The "arguments" of a call: JSON text or an object; none are an empty object. Text that is no
+/// JSON, which clients keep when a call failed by it, becomes {"unparsed_arguments": text}: the
+/// model sees what it wrote, and templates an object. Warns of it.
+Json read_arguments(const Json& function, std::vector<chat::Warning>& warnings);
 
 /// The tools as sent, or null. Each must be a named function.
 Json read_tools(Fields& fields);

@@ -90,11 +90,7 @@ class InputReader {
     const std::string name = string_of(item, "name");
     if (name.empty()) return bad_item(place + ".name", "must be a string that is not empty");
     Json arguments{{"input", string_of(item, "input")}};
-    if (type == "function_call") {
-      auto read = read_arguments(item, place);
-      if (!read) return read.error();
-      arguments = std::move(*read);
-    }
+    if (type == "function_call") arguments = read_arguments(item, warnings_);
     Json call;
     if (const std::string id = string_of(item, "call_id"); !id.empty()) call["id"] = id;
     call["type"] = "function";

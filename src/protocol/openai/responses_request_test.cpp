@@ -101,6 +101,12 @@ TEST_CASE("responses request: input is a string, items, or nothing") {
   CHECK(talk_of(instructed).messages[0] == Json{{"role", "system"}, {"content", "Be brief"}});
 }
 
+TEST_CASE("responses request: arguments that are no JSON are shown as they are") {
+  CHECK(input(R"([{"type":"function_call","call_id":"a","name":"f","arguments":"{\"a\":"}])") ==
+        Json::parse(R"([{"role":"assistant","content":"","tool_calls":[{"id":"a","type":"function",
+          "function":{"name":"f","arguments":{"unparsed_arguments":"{\"a\":"}}}]}])"));
+}
+
 TEST_CASE("responses request: each answer is one message") {
   CHECK(input(R"([
     {"type":"reasoning","summary":[{"type":"summary_text","text":"short"}],"content":null},
@@ -184,8 +190,6 @@ TEST_CASE("responses request: every broken rule is refused with its status and f
       {R"({"input":[{"role":"user","content":[{"type":"input_image"}]}]})", 400,
        "input[0].content[0].type"},
       {R"({"input":[{"type":"function_call","arguments":"{}"}]})", 400, "input[0].name"},
-      {R"({"input":[{"type":"function_call","name":"f","arguments":"{"}]})", 400,
-       "input[0].arguments"},
       {R"({"input":[{"type":"function_call_output","output":7}]})", 400, "input[0].output"},
       {R"({"input":"x","tools":{}})", 400, "tools"},
       {R"({"input":"x","tools":["f"]})", 400, "tools[0]"},
