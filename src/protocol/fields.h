@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "protocol/field_log.h"
 #include "protocol/json.h"
 
 namespace tandem::protocol {
@@ -16,8 +17,9 @@ namespace tandem::protocol {
 /// a number. Every reader marks its field as known. Borrows the object. Not thread-safe.
 class Fields {
  public:
-  /// `path` is put before names in messages, such as "messages[2].".
-  explicit Fields(const Json& object, std::string path = {});
+  /// `path` is put before names in messages, such as "messages[2].". Every field that is asked for
+  /// goes to `log`, if there is one, which must outlive this.
+  explicit Fields(const Json& object, std::string path = {}, FieldLog* log = nullptr);
 
   std::optional<bool> boolean(const std::string& name);
   std::optional<int64_t> integer(const std::string& name, int64_t least, int64_t most);
@@ -44,8 +46,11 @@ class Fields {
   std::vector<std::string> unknown() const;
 
  private:
+  void note(FieldRule rule);
+
   const Json& object_;
   const std::string path_;
+  FieldLog* const log_;
   std::set<std::string> known_;
   std::optional<Error> error_;
 };

@@ -22,6 +22,7 @@ void list_requests(Api& api, const net::Request& request, const ReplyPtr& reply)
 void stop_request(Api& api, const net::Request& request, const ReplyPtr& reply);
 void tokenize(Api& api, const net::Request& request, const ReplyPtr& reply);
 void detokenize(Api& api, const net::Request& request, const ReplyPtr& reply);
+void show_openapi(Api& api, const net::Request& request, const ReplyPtr& reply);
 void apply_template(Api& api, const net::Request& request, const ReplyPtr& reply);
 
 namespace openai {

@@ -28,6 +28,7 @@ struct WireRequest {
 struct ParseContext {
   const chat::ModelInfo& model;
   const Options& options;
+  FieldLog* log = nullptr;  // gets the fields of the body, for descriptions
 };
 
 /// Whether this names the served model: its id, an alias, "default_model" or nothing; with or

@@ -19,7 +19,8 @@
 namespace tandem {
 namespace {
 
-constexpr uint32_t kPace = 2;
+// --quick: no pause between pieces, and no answer is long.
+bool quick = false;
 
 /// Words as pieces, each with its bytes as one token.
 std::vector<std::string> words(const chat::Request& request, uint32_t choice) {
@@ -34,7 +35,7 @@ std::vector<std::string> words(const chat::Request& request, uint32_t choice) {
   std::mt19937_64 random(key);
   const char* const pool[] = {" Paris", " is",   " the", " caf\xC3\xA9", " of", " \xF0\x9F\x98\x80",
                               " blue",  " seven"};
-  const size_t natural = request.ignore_eos ? 100'000 : 20;
+  const size_t natural = request.ignore_eos && !quick ? 100'000 : 20;
   const size_t count = std::min<size_t>(natural, request.max_tokens.value_or(1000));
   std::vector<std::string> out;
   for (size_t i = 0; i < count; ++i) out.emplace_back(pool[random() % 8]);
@@ -170,7 +171,7 @@ int serve(const char* state_folder) {
                              .vocab = 49152,
                              .created = 1,
                              .has_chat_template = true},
-                            script, std::chrono::milliseconds(kPace));
+                            script, std::chrono::milliseconds(quick ? 0 : 2));
   protocol::Options options;
   options.fingerprint = "demo";
   protocol::Api api(service, clock, options, {}, store.get());
@@ -192,4 +193,14 @@ int serve(const char* state_folder) {
 }  // namespace
 }  // namespace tandem
 
-int main(int argc, char** argv) { return tandem::serve(argc > 1 ? argv[1] : nullptr); }
+int main(int argc, char** argv) {
+  const char* state_folder = nullptr;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string(argv[i]) == "--quick") {
+      tandem::quick = true;
+    } else {
+      state_folder = argv[i];
+    }
+  }
+  return tandem::serve(state_folder);
+}

@@ -61,7 +61,7 @@ void read_the_rest(Fields& fields) {
 Result<WireRequest> parse_messages(std::string_view body, const ParseContext& context) {
   const auto json = parse_body(body);
   if (!json) return json.error();
-  Fields fields(*json);
+  Fields fields(*json, {}, context.log);
   WireRequest out;
   read_thread(fields);
   read_generation(fields, context, out);

@@ -66,7 +66,7 @@ bool is_empty(const Json& body, const char* name) {
 Result<WireRequest> parse_chat(std::string_view body, const ParseContext& context) {
   const auto json = parse_body(body);
   if (!json) return json.error();
-  Fields fields(*json);
+  Fields fields(*json, {}, context.log);
   WireRequest out;
   read_common(fields, context, out);
   chat::Conversation conversation;
@@ -87,7 +87,7 @@ Result<WireRequest> parse_chat(std::string_view body, const ParseContext& contex
 Result<WireRequest> parse_generate(std::string_view body, const ParseContext& context) {
   const auto json = parse_body(body);
   if (!json) return json.error();
-  Fields fields(*json);
+  Fields fields(*json, {}, context.log);
   WireRequest out;
   read_common(fields, context, out);
   chat::Conversation conversation;

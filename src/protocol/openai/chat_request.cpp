@@ -82,7 +82,7 @@ void read_conversation(Fields& fields, const ParseContext& context, WireRequest&
 Result<WireRequest> parse_chat(std::string_view body, const ParseContext& context) {
   const auto json = parse_body(body);
   if (!json) return json.error();
-  Fields fields(*json);
+  Fields fields(*json, {}, context.log);
   WireRequest out;
   read_shared(fields, context, out);
   read_logprobs(fields, context, out.request);

@@ -48,7 +48,7 @@ void read_echo(Fields& fields, const Prompt& prompt, WireRequest& out) {
 Result<WireRequest> parse_completion(std::string_view body, const ParseContext& context) {
   const auto json = parse_body(body);
   if (!json) return json.error();
-  Fields fields(*json);
+  Fields fields(*json, {}, context.log);
   WireRequest out;
   read_shared(fields, context, out);
   const auto logprobs = fields.integer("logprobs", 0, context.options.max_top_logprobs);

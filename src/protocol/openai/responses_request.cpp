@@ -150,7 +150,7 @@ ToolNames names_in(const Json& notes) {
 Result<WireRequest> parse_responses(const Json& body,
                                     const ParseContext& context,
                                     const KeptInput& kept) {
-  Fields fields(body);
+  Fields fields(body, {}, context.log);
   WireRequest out;
   read_generation(fields, context, out);
   const auto most = fields.integer("max_output_tokens", 1, std::numeric_limits<int32_t>::max());

@@ -1,0 +1,115 @@
+// What holds on every wire that generates.
+#include <doctest/doctest.h>
+
+#include "protocol/direct_test.h"
+
+namespace tandem::protocol {
+namespace {
+
+struct WireCase {
+  const char* path;
+  const char* body;       // without its end, and without "stream"
+  const char* reasoning;  // where a whole answer counts the tokens of thinking
+  const char* failure;    // where the last event of a failed stream has the message
+  const char* refusal;    // where a refused request has it
+};
+
+constexpr WireCase kWires[] = {
+    {"/v1/chat/completions", R"({"messages":[{"role":"user","content":"hi"}])",
+     "/usage/completion_tokens_details/reasoning_tokens", "/error/message", "/error/message"},
+    {"/v1/completions", R"({"prompt":"hi")", "/usage/completion_tokens_details/reasoning_tokens",
+     "/error/message", "/error/message"},
+    {"/v1/responses", R"({"input":"hi")", "/usage/output_tokens_details/reasoning_tokens",
+     "/response/error/message", "/error/message"},
+    {"/v1/messages", R"({"max_tokens":9,"messages":[{"role":"user","content":"hi"}])",
+     "/usage/output_tokens_details/thinking_tokens", "/error/message", "/error/message"},
+    {"/api/chat", R"({"messages":[{"role":"user","content":"hi"}])", "/eval_reasoning_count",
+     "/error", "/error"},
+    {"/api/generate", R"({"prompt":"hi")", "/eval_reasoning_count", "/error", "/error"},
+};
+
+std::string body_of(const WireCase& wire, bool stream) {
+  return std::string(wire.body) + R"(,"stream":)" + (stream ? "true}" : "false}");
+}
+
+/// The last JSON of a stream of events or lines.
+Json last_json(const std::string& stream) {
+  size_t end = stream.find_last_not_of('\n');
+  const size_t begin = stream.rfind('\n', end) + 1;
+  std::string line = stream.substr(begin, end + 1 - begin);
+  if (line.starts_with("data: ")) line.erase(0, 6);
+  return Json::parse(line);
+}
+
+chat::Event text(const char* words) {
+  return {.choice = 0,
+          .body = chat::Delta{.channel = chat::Channel::kText, .text = words, .logprobs = {}}};
+}
+
+TEST_CASE("wires: tokens of thinking are counted") {
+  for (const WireCase& wire : kWires) {
+    CAPTURE(wire.path);
+    DirectApi api([](const chat::Request&) {
+      return std::vector<chat::Event>{text("Hello"),
+                                      {.choice = 0,
+                                       .body = chat::End{.reason = chat::FinishReason::kStop,
+                                                         .stop_text = {},
+                                                         .usage = {.prompt_tokens = 7,
+                                                                   .cached_tokens = 3,
+                                                                   .completion_tokens = 9,
+                                                                   .reasoning_tokens = 5}}}};
+    });
+    const Json whole = api.post(wire.path, body_of(wire, false));
+    CHECK(whole.at(Json::json_pointer(wire.reasoning)) == 5);
+  }
+}
+
+TEST_CASE("wires: a failure behind the stream's beginning is the wire's own error, and its end") {
+  for (const WireCase& wire : kWires) {
+    CAPTURE(wire.path);
+    DirectApi api([](const chat::Request&) {
+      return std::vector<chat::Event>{
+          text("Half"),
+          {.choice = 0,
+           .body = chat::Failed{.error = {ErrorCode::kPeerLost, "it broke"}, .usage = {}}}};
+    });
+    const net::Response stream = api.respond("POST", wire.path, body_of(wire, true));
+    CHECK(stream.status == 200);
+    CHECK(stream.body.find("Half") != std::string::npos);
+    CHECK(stream.body.find("[DONE]") == std::string::npos);
+    CHECK(last_json(stream.body).at(Json::json_pointer(wire.failure)) == "it broke");
+    CHECK(api.respond("POST", wire.path, body_of(wire, false)).status >= 503);
+  }
+}
+
+TEST_CASE("wires: a prompt that is too long is a 400 with both numbers, streamed or not") {
+  for (const WireCase& wire : kWires) {
+    for (const bool stream : {false, true}) {
+      CAPTURE(wire.path);
+      DirectApi api;
+      api.service().refuse(
+          {ErrorCode::kTooLarge, "prompt is too long: 7900 tokens > 4095 maximum", "messages"});
+      const net::Response refused = api.respond("POST", wire.path, body_of(wire, stream));
+      CHECK(refused.status == 400);
+      const Json body = Json::parse(refused.body);
+      CHECK(body.at(Json::json_pointer(wire.refusal)) ==
+            "prompt is too long: 7900 tokens > 4095 maximum");
+    }
+  }
+}
+
+TEST_CASE("wires: a body that is no object is a 400 in the wire's own words") {
+  for (const WireCase& wire : kWires) {
+    for (const char* body : {"", "{", "[]", "null", "3", "\"x\"", "{\"a\":\xFF}"}) {
+      CAPTURE(wire.path);
+      CAPTURE(body);
+      DirectApi api;
+      const net::Response refused = api.respond("POST", wire.path, body);
+      CHECK(refused.status == 400);
+      CHECK(Json::parse(refused.body).at(Json::json_pointer(wire.refusal)).is_string());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem::protocol

@@ -1,0 +1,59 @@
+"""Random requests made after the OpenAPI document, right and wrong: no status of 500 or above, no connection dropped.
+TANDEM_SCHEMA_SECONDS gives them as much time; without it they are few, and the same each time."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+from server import ROOT, running
+
+SECONDS = int(os.environ.get("TANDEM_SCHEMA_SECONDS", "0"))
+
+
+@pytest.fixture(scope="module")
+def quick_url():
+    demo = os.environ.get("TANDEM_DEMO", str(ROOT / "build/release/bin/protocol_demo"))
+    if not pathlib.Path(demo).exists():
+        pytest.skip(f"{demo} is not built")
+    yield from running([demo, "--quick"])
+
+
+@pytest.fixture(scope="module")
+def document(quick_url):
+    with urllib.request.urlopen(f"{quick_url}/openapi.json") as response:
+        return json.load(response)
+
+
+def test_the_document_is_one(document):
+    assert document["openapi"].startswith("3.1")
+    assert "/v1/chat/completions" in document["paths"]
+
+
+def test_every_path_and_field_is_told_in_the_docs(document):
+    text = "\n".join((ROOT / "docs" / name).read_text() for name in ("api.md", "http.md", "wires.md"))
+    code = " ".join(re.findall(r"`([^`\n]*)`", text))
+    words = set(re.findall(r"[\w/{}.-]+", code)) | set(re.findall(r"\w+", code))
+    untold = [path for path in document["paths"] if path not in words]
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            schema = operation.get("requestBody", {"content": {"application/json": {"schema": {}}}})
+            fields = schema["content"]["application/json"]["schema"].get("properties", {})
+            untold += [f"{path}: {field}" for field in fields if field not in words]
+    assert not untold
+
+
+def test_random_requests_find_no_failure(quick_url, tmp_path):
+    words = ["run", f"{quick_url}/openapi.json", "--checks=not_a_server_error", "--request-timeout=30", "--no-color"]
+    words += ["--continue-on-failure", "--generation-database=none", "--suppress-health-check=all", "--workers=1"]
+    if SECONDS:
+        words += [f"--max-time={SECONDS}", "--max-examples=2000", "--phases=coverage,fuzzing"]
+    else:
+        words += ["--seed=7", "--max-examples=4", "--phases=fuzzing"]
+    tool = pathlib.Path(sys.executable).with_name("schemathesis")
+    ended = subprocess.run([tool, *words], cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS + 300)
+    assert ended.returncode == 0, ended.stdout[-6000:] + ended.stderr[-2000:]
