@@ -15,8 +15,8 @@
 namespace tandem::chat {
 
 struct EmbeddingRequest {
-  std::string id = {};                 // public name, such as "embd-…"; unique among running requests
-  std::string client = {};             // see gen::Request
+  std::string id = {};      // public name, such as "embd-…"; unique among running requests
+  std::string client = {};  // see gen::Request
   std::vector<RawPrompt> inputs = {};  // at least one
   gen::Pooling pooling = gen::Pooling::kMean;
   std::optional<uint32_t> dimensions = {};  // the first so many numbers; unset: all

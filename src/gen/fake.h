@@ -29,7 +29,7 @@ struct FakeReply {
   size_t tokens_per_event = 1;
   std::chrono::milliseconds before_first{0};  // between submission and the first tokens
   std::chrono::milliseconds before_next{0};   // between tokens and those after them
-  std::vector<float> embedding = {};  // of a request with pooling, in place of tokens
+  std::vector<float> embedding = {};          // of a request with pooling, in place of tokens
 };
 
 using FakeScript = std::function<FakeReply(const Request&)>;
