@@ -56,7 +56,7 @@ size_t first_that_fits(const CountTokens& count,
   size_t high = cuts.size();
   while (low < high) {
     const size_t middle = (low + high) / 2;
-    if (tokens_with(count, request, shortened(messages, cuts[middle])) <= most) {
+    if (tokens_with(count, request, without(messages, cuts[middle])) <= most) {
       high = middle;
     } else {
       low = middle + 1;
@@ -94,7 +94,7 @@ std::vector<Cut> cuts_of(const Json& messages) {
   return cuts;
 }
 
-Json shortened(const Json& messages, const Cut& cut) {
+Json without(const Json& messages, const Cut& cut) {
   const std::set<std::string> gone = calls_out(messages, cut);
   Json out = Json::array();
   for (size_t i = 0; i < messages.size(); ++i) {
@@ -119,7 +119,7 @@ void truncate_to_fit(const CountTokens& count, uint32_t context, WireRequest& wi
   if (chosen == cuts.size()) {
     chosen = first_that_fits(count, wire.request, messages, cuts, context - 1);
   }
-  talk->messages = chosen == cuts.size() ? messages : shortened(messages, cuts[chosen]);
+  talk->messages = chosen == cuts.size() ? messages : without(messages, cuts[chosen]);
   if (chosen == cuts.size()) return;
   const size_t left_out = count_items(messages) - count_items(talk->messages);
   warn(wire.warnings,

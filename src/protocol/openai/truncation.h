@@ -25,7 +25,7 @@ struct Cut {
 std::vector<Cut> cuts_of(const Json& messages);
 
 /// What a cut leaves; results of calls that go do not stay either.
-Json shortened(const Json& messages, const Cut& cut);
+Json without(const Json& messages, const Cut& cut);
 
 /// Of how many items of input a message was made.
 size_t items_in(const Json& message);

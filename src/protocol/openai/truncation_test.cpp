@@ -129,7 +129,7 @@ TEST_CASE("truncation: of any conversation the end stays, no result without its 
     }
     Json before = messages;
     for (const Cut& cut : cuts_of(messages)) {
-      const Json left = shortened(messages, cut);
+      const Json left = without(messages, cut);
       CHECK(left.size() < before.size());
       CHECK(left.back() == messages.back());
       std::set<std::string> calls;
