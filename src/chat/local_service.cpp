@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <mutex>
 #include <random>
@@ -100,19 +101,15 @@ class LocalService::Call : public std::enable_shared_from_this<Call> {
       return accepted;
     }
     open();
-    if (is_cancelled()) cancel();
+    if (cancelled_) cancel();
     return {};
   }
 
-  /// Ends every choice, also those that are still to be submitted.
+  /// Ends every choice, also those that are still to be submitted. Sinks may call it, which are
+  /// called under the lock.
   void cancel() {
-    std::vector<gen::RequestId> ids;
-    {
-      const std::lock_guard lock(mutex_);
-      cancelled_ = true;
-      for (const Choice& choice : choices_) ids.push_back(choice.generation);
-    }
-    for (const gen::RequestId id : ids) generator().cancel(id);
+    cancelled_ = true;
+    for (const Choice& choice : choices_) generator().cancel(choice.generation);
   }
 
  private:
@@ -120,8 +117,8 @@ class LocalService::Call : public std::enable_shared_from_this<Call> {
     Choice(std::shared_ptr<const AnswerRules> rules, gen::RequestId id)
         : answer(std::move(rules)), generation(id) {}
 
-    Answer answer;
-    gen::RequestId generation;  // whose events count
+    Answer answer;                           // guarded by mutex_
+    std::atomic<gen::RequestId> generation;  // whose events count
   };
 
   gen::Generator& generator() { return generations_->generator(); }
@@ -173,17 +170,12 @@ class LocalService::Call : public std::enable_shared_from_this<Call> {
       // Only now: a server that drains is never without the request.
       call->generator().cancel(before);
       if (!accepted) call->take(index, id, {id, gen::Failed{accepted.error()}});
-      if (call->is_cancelled()) call->generator().cancel(id);
+      if (call->cancelled_) call->generator().cancel(id);
     };
     if (generations_->post(go_on)) return;
     const Error gone{ErrorCode::kUnavailable, "the service has ended"};
     const gen::RequestId id = choices_[index].generation;
     take(index, id, {id, gen::Failed{gone}});
-  }
-
-  bool is_cancelled() {
-    const std::lock_guard lock(mutex_);
-    return cancelled_;
   }
 
   /// Every choice is accepted: delivers what waited.
@@ -208,12 +200,13 @@ class LocalService::Call : public std::enable_shared_from_this<Call> {
   std::function<void(const Call*)> on_end_;
   const TimePoint started_;
 
-  std::mutex mutex_;  // guards what follows
   std::deque<Choice> choices_;
+  std::atomic<bool> cancelled_ = false;
+
+  std::mutex mutex_;  // guards what follows
   std::vector<Event> early_;
   size_t running_;
   bool open_ = false;
-  bool cancelled_ = false;
 };
 
 /// The requests that run, by their public names.

@@ -349,3 +349,18 @@ TEST_CASE("service: ids outside of the vocabulary have no text") {
   }
   CHECK(harness.service.decode({}).value().empty());
 }
+
+TEST_CASE("service: a sink may cancel its own request") {
+  Harness harness;
+  harness.answer("hello world");
+  Request asked = Harness::request();
+  asked.choices = 2;
+  int last = 0;
+  REQUIRE(harness.service.submit(asked, [&](const Event& event) {
+    if (std::holds_alternative<Delta>(event.body)) CHECK(harness.service.cancel("r"));
+    last += event.is_last();
+  }));
+  while (harness.fake.step()) {
+  }
+  CHECK(last == 2);
+}
