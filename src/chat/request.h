@@ -25,11 +25,15 @@ struct Conversation {
   Json template_arguments = Json::object();  // chat_template_kwargs, such as enable_thinking
   bool continues_last_message = false;       // the answer continues a final assistant message
   bool parallel_calls = true;                // several tool calls in one answer
+
+  bool operator==(const Conversation&) const = default;
 };
 
 /// A prompt without a template: text (encoded with the tokenizer's default special tokens) or ids.
 struct RawPrompt {
   std::variant<std::string, std::vector<gen::TokenId>> prompt;
+
+  bool operator==(const RawPrompt&) const = default;
 };
 
 struct Request {
@@ -49,6 +53,8 @@ struct Request {
   std::optional<std::chrono::milliseconds> deadline;
   GuardSettings guards;      // of conversations; raw prompts are left alone
   uint32_t index_reuse = 0;  // see gen::Request
+
+  bool operator==(const Request&) const = default;
 };
 
 }  // namespace tandem::chat
