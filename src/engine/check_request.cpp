@@ -43,8 +43,8 @@ Status check_sampling(const gen::Sampling& sampling) {
 
 /// Of a request without an answer.
 Status check_pooling(const gen::Request& request, const gen::Limits& limits) {
-  if (!request.emitted.empty() || request.index_reuse > 0)
-    return invalid("an embedding has no answer to resume, or to choose keys for", "pooling");
+  if (!request.emitted.empty() || request.index_reuse > 0 || request.grammar)
+    return invalid("an embedding has no answer to resume, bind, or choose keys for", "pooling");
   if (request.prompt.size() > limits.max_context) {
     return Error{.code = ErrorCode::kTooLarge,
                  .message = fmt::format("the prompt has {} tokens, at most {} fit",
@@ -54,9 +54,23 @@ Status check_pooling(const gen::Request& request, const gen::Limits& limits) {
   return check_ids(request.prompt, limits.vocab, "prompt");
 }
 
+Status check_grammar(const gen::Request& request, bool has_constraints) {
+  if (!has_constraints) {
+    return Error{ErrorCode::kUnsupported, "this model's answers cannot be bound by a grammar",
+                 "grammar"};
+  }
+  if (request.stop_ids.empty() || request.ignore_eos) {
+    return invalid("a grammar needs an end-of-text token that ends the answer", "grammar");
+  }
+  if (request.grammar->source.size() <= gen::Grammar::kMostBytes) return {};
+  return invalid(fmt::format("the grammar has {} bytes, more than {}",
+                             request.grammar->source.size(), gen::Grammar::kMostBytes),
+                 "grammar");
+}
+
 }  // namespace
 
-Status check_request(const gen::Request& request, const gen::Limits& limits) {
+Status check_request(const gen::Request& request, const gen::Limits& limits, bool has_constraints) {
   if (request.prompt.empty()) return invalid("the prompt is empty", "prompt");
   if (request.pooling) return check_pooling(request, limits);
   if (request.prompt.size() >= limits.max_context) {
@@ -68,6 +82,9 @@ Status check_request(const gen::Request& request, const gen::Limits& limits) {
   if (Status status = check_ids(request.prompt, limits.vocab, "prompt"); !status) return status;
   if (Status status = check_ids(request.emitted, limits.vocab, "emitted"); !status) return status;
   if (Status status = gen::check_index_reuse(request.index_reuse, limits); !status) return status;
+  if (request.grammar) {
+    if (Status status = check_grammar(request, has_constraints); !status) return status;
+  }
   return check_sampling(request.sampling);
 }
 

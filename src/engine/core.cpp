@@ -1,6 +1,7 @@
 #include "engine/core.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "base/check.h"
@@ -27,6 +28,17 @@ bool stops(const gen::Request& request, gen::TokenId token) {
   return !request.ignore_eos && std::find(stop.begin(), stop.end(), token) != stop.end();
 }
 
+/// Whether the mask, if there is one, has no bits but these.
+bool allows_only(std::span<const uint32_t> mask, const std::vector<gen::TokenId>& ids) {
+  size_t bits = 0, listed = 0;
+  for (const uint32_t word : mask) bits += static_cast<size_t>(std::popcount(word));
+  for (const gen::TokenId id : std::set<gen::TokenId>(ids.begin(), ids.end())) {
+    const auto at = static_cast<size_t>(id);
+    if (at / 32 < mask.size()) listed += mask[at / 32] >> (at % 32) & 1U;
+  }
+  return bits > 0 && bits == listed;
+}
+
 }  // namespace
 
 Core::Core(Runner& runner, const Clock& clock, EngineOptions options)
@@ -42,7 +54,7 @@ gen::Limits Core::limits() const {
 
 void Core::submit(gen::Request request, gen::Sink sink) {
   const gen::RequestId id = request.id;
-  Live live{.sink = std::move(sink), .deadline = {}, .prefilled = 0, .penalties = {}};
+  Live live{.sink = std::move(sink), .deadline = {}};
   if (request.deadline) live.deadline = clock_.now() + *request.deadline;
   const bool is_new = live_.emplace(id, std::move(live)).second;
   TANDEM_CHECK(is_new, "request {} is live already", id);
@@ -51,11 +63,13 @@ void Core::submit(gen::Request request, gen::Sink sink) {
     return end(id, gen::Failed{{.code = ErrorCode::kUnavailable, .message = "[engine] suspended"}});
   }
   // Again, since a reset may have changed the limits on the way here.
-  if (const Status status = check_request(request, limits()); !status) {
+  if (const Status status = check_request(request, limits(), options_.constraints != nullptr);
+      !status) {
     return end(id, gen::Failed{status.error()});
   }
   if (!request.pooling && is_answered(request)) return;
   if (const auto& deadline = live_.at(id).deadline) deadlines_.emplace(*deadline, id);
+  if (request.grammar) return prepare(std::move(request));
   scheduler_->add(std::move(request), clock_.now());
 }
 
@@ -70,6 +84,37 @@ bool Core::is_answered(const gen::Request& request) {
   if (answered < std::min(request.max_tokens, room)) return false;
   end(request.id, gen::Finished{gen::FinishReason::kLength});
   return true;
+}
+
+/// The factory's thread takes what was emitted and makes the first mask too.
+void Core::prepare(gen::Request request) {
+  const gen::RequestId id = request.id;
+  // An empty one stays: the host is to draw.
+  const gen::Grammar grammar = *std::exchange(request.grammar, gen::Grammar());
+  Live& live = live_.at(id);
+  live.preparation = ++preparations_;
+  auto made = [this, id, defer = defer, preparation = live.preparation,
+               emitted = request.emitted](Result<std::unique_ptr<gen::Constraint>> constraint) {
+    auto first = constraint ? TokenMasks::prepare(*std::move(constraint), emitted)
+                            : Result<TokenMasks::Prepared>(constraint.error());
+    // Shared, since tasks can be copied.
+    auto kept = std::make_shared<Result<TokenMasks::Prepared>>(std::move(first));
+    auto task = [this, id, preparation, kept] { prepared(id, preparation, std::move(*kept)); };
+    defer ? defer(std::move(task)) : task();
+  };
+  live.preparing = std::move(request);
+  ++preparing_;
+  options_.constraints->make(grammar, std::move(made));
+}
+
+void Core::prepared(gen::RequestId id, uint64_t preparation, Result<TokenMasks::Prepared> made) {
+  const auto found = live_.find(id);
+  if (found == live_.end() || found->second.preparation != preparation) return;  // ended meanwhile
+  if (!made) return end(id, gen::Failed{made.error()});
+  Live& live = found->second;
+  live.masks = std::make_unique<TokenMasks>(*std::move(made), mask_workers_);
+  --preparing_;
+  scheduler_->add(*std::exchange(live.preparing, std::nullopt), clock_.now());
 }
 
 void Core::cancel(gen::RequestId id) {
@@ -133,8 +178,10 @@ bool Core::complete() {
   return true;
 }
 
+/// Plain rows first: a bound one may have to wait for its mask.
 void Core::process(const InFlight& step, const StepResult& result) {
   size_t rows_of_logits = 0, tokens_drawn = 0, rows_pooled = 0;
+  bound_rows_.clear();
   for (const schedule::PlannedRow& row : step.rows) {
     const size_t at = row.draws ? tokens_drawn : row.pools ? rows_pooled : rows_of_logits;
     rows_of_logits += row.wants_logits;
@@ -163,8 +210,20 @@ void Core::process(const InFlight& step, const StepResult& result) {
     if (!row.wants_logits) continue;
     TANDEM_CHECK(result.logits.size() >= (at + 1) * info_.vocab,
                  "expected logits of row {}, got {} values", at, result.logits.size());
-    draw(*sequence, result.logits.subspan(at * info_.vocab, info_.vocab));
+    const auto logits = result.logits.subspan(at * info_.vocab, info_.vocab);
+    if (live.masks) {
+      bound_rows_.emplace_back(&row, logits);
+    } else {
+      draw_row(row, logits);
+    }
   }
+  for (const auto& [row, logits] : bound_rows_) draw_row(*row, logits);
+}
+
+void Core::draw_row(const schedule::PlannedRow& row, std::span<const float> logits) {
+  schedule::Sequence* sequence = scheduler_->find(row.request);
+  if (sequence == nullptr || sequence->serial != row.serial) return;  // ended meanwhile
+  draw(*sequence, logits);
 }
 
 /// Rows of a prompt come in order; one that was paused begins again at its first position.
@@ -185,7 +244,12 @@ void Core::pool(const schedule::PlannedRow& row,
 
 void Core::draw(schedule::Sequence& sequence, std::span<const float> logits) {
   const gen::Request& request = sequence.request;
-  const bool too_early = !request.ignore_eos && sequence.answer() < request.min_tokens;
+  Live& live = live_.at(request.id);
+  Result<std::span<const uint32_t>> allowed = std::span<const uint32_t>();
+  if (live.masks) allowed = live.masks->next();
+  if (!allowed) return end(request.id, gen::Failed{allowed.error()});
+  const bool too_early = !request.ignore_eos && sequence.answer() < request.min_tokens &&
+                         !allows_only(*allowed, request.stop_ids);
   Result<gen::Token> token =
       sampler_.draw({.logits = logits,
                      .history = sequence.tokens,
@@ -193,7 +257,8 @@ void Core::draw(schedule::Sequence& sequence, std::span<const float> logits) {
                      .banned = too_early ? std::span<const gen::TokenId>(request.stop_ids)
                                          : std::span<const gen::TokenId>(),
                      .logprobs = request.logprobs,
-                     .penalties = &live_.at(request.id).penalties});
+                     .allowed = *allowed,
+                     .penalties = &live.penalties});
   if (!token) return end(request.id, gen::Failed{token.error()});
   take(sequence, *std::move(token));
 }
@@ -216,7 +281,10 @@ void Core::take(schedule::Sequence& sequence, gen::Token token) {
   tokens.tokens.push_back(std::move(token));
   deliver(id, std::move(tokens));
   if (stops(request, drawn)) return end(id, gen::Finished{gen::FinishReason::kStop});
-  if (sequence.length() == sequence.limit) end(id, gen::Finished{gen::FinishReason::kLength});
+  if (sequence.length() == sequence.limit) {
+    return end(id, gen::Finished{gen::FinishReason::kLength});
+  }
+  if (const auto& masks = live_.at(id).masks) masks->take(drawn);
 }
 
 void Core::expire() {
@@ -276,7 +344,9 @@ void Core::end(gen::RequestId id, decltype(gen::Event::body) body) {
 
 void Core::forget(gen::RequestId id) {
   if (scheduler_ != nullptr && scheduler_->find(id) != nullptr) scheduler_->remove(id);
-  if (const auto& deadline = live_.at(id).deadline) deadlines_.erase({*deadline, id});
+  const Live& live = live_.at(id);
+  if (live.deadline) deadlines_.erase({*live.deadline, id});
+  if (live.preparing) --preparing_;
   live_.erase(id);
   if (on_end) on_end(id);
 }
@@ -291,6 +361,7 @@ EngineStats Core::stats() const {
   if (!in_flight_.empty()) stats.predicted_step = step_clock_.predict(in_flight_.front().work);
   stats.step_counts = step_times_.counts();
   if (scheduler_ != nullptr) stats.schedule = scheduler_->counts();
+  stats.schedule.waiting += preparing_;
   stats.schedule.pauses += past_.pauses;
   stats.schedule.reused_tokens += past_.reused_tokens;
   stats.schedule.computed_tokens += past_.computed_tokens;

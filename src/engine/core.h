@@ -13,17 +13,22 @@
 #include "base/clock.h"
 #include "base/histogram.h"
 #include "base/result.h"
+#include "base/workers.h"
 #include "engine/options.h"
 #include "engine/runner.h"
 #include "engine/step_clock.h"
+#include "engine/token_masks.h"
 #include "gen/generator.h"
 #include "sample/sampler.h"
 #include "schedule/scheduler.h"
 
 namespace tandem::engine {
 
-/// What every accepted request must satisfy. Errors: kInvalid, kTooLarge.
-Status check_request(const gen::Request& request, const gen::Limits& limits);
+/// What every accepted request must satisfy. Errors: kInvalid, kTooLarge, kUnsupported (a grammar,
+/// where there are no constraints).
+Status check_request(const gen::Request& request,
+                     const gen::Limits& limits,
+                     bool has_constraints = false);
 
 /// Owns the scheduler and all request state; borrows the runner and the clock. Driven step by step,
 /// so that tests run it in virtual time. Begins suspended. One thread.
@@ -34,10 +39,15 @@ class Core {
   /// Called with each request that ends or is dropped, before its last event.
   std::function<void(gen::RequestId)> on_end;
 
+  /// Runs a task soon on the thread of the core; called on any thread. Unset: tasks run at once, on
+  /// the caller's.
+  std::function<void(std::function<void()>)> defer;
+
   gen::Limits limits() const;
 
   /// Takes a request that check_request() accepts and whose id is not live. While suspended it is
-  /// dropped at once as options.resumable says.
+  /// dropped at once as options.resumable says. One with a grammar runs once its constraint is
+  /// there; meanwhile nothing waits for it.
   void submit(gen::Request request, gen::Sink sink);
 
   /// Before the next step. Unknown ids are ignored.
@@ -71,7 +81,10 @@ class Core {
     std::optional<TimePoint> deadline;
     uint32_t prefilled = 0;  // reported so far
     sample::PenaltyMemory penalties = {};
-    std::vector<double> pooled = {};  // sums of hidden states, or the last one
+    std::vector<double> pooled = {};             // sums of hidden states, or the last one
+    std::optional<gen::Request> preparing = {};  // until its constraint is there
+    uint64_t preparation = 0;                    // which one: an id may come again
+    std::unique_ptr<TokenMasks> masks = {};      // of requests with a grammar
   };
 
   struct InFlight {
@@ -81,8 +94,11 @@ class Core {
   };
 
   bool is_answered(const gen::Request& request);
+  void prepare(gen::Request request);
+  void prepared(gen::RequestId id, uint64_t preparation, Result<TokenMasks::Prepared> made);
   bool issue_next();
   void process(const InFlight& step, const StepResult& result);
+  void draw_row(const schedule::PlannedRow& row, std::span<const float> logits);
   void draw(schedule::Sequence& sequence, std::span<const float> logits);
   void pool(const schedule::PlannedRow& row,
             const schedule::Sequence& sequence,
@@ -105,6 +121,9 @@ class Core {
   std::set<std::pair<TimePoint, gen::RequestId>> deadlines_;
   std::deque<InFlight> in_flight_;
   sample::Sampler sampler_;
+  uint64_t preparations_ = 0;  // ever begun
+  uint32_t preparing_ = 0;     // requests now
+  std::vector<std::pair<const schedule::PlannedRow*, std::span<const float>>> bound_rows_;
   StepClock step_clock_;
   uint32_t epoch_ = 0;
   uint64_t sequence_ = 0;  // of the next plan
@@ -112,6 +131,7 @@ class Core {
   EngineStats stats_;
   Histogram step_times_{token_times()};
   schedule::SchedulerCounts past_;  // totals of epochs that are over
+  Workers mask_workers_{2};         // no thread before the first grammar
 };
 
 }  // namespace tandem::engine

@@ -22,16 +22,26 @@ Engine::Engine(Runner& runner, EngineOptions options)
             {.schedule = options_.schedule,
              .queue = options_.queue,
              .resumable = options_.resumable,
+             .constraints = options_.constraints,
              .on_fault = [this](const Error& error) { refuse_new(error); }}),
       limits_(core_.limits()) {
   core_.on_end = [this](gen::RequestId id) {
     const std::lock_guard lock(mutex_);
     live_.erase(id);
   };
+  door_->engine = this;
+  core_.defer = [door = door_](Task task) {
+    const std::lock_guard lock(door->mutex);
+    if (door->engine != nullptr) door->engine->post(std::move(task));
+  };
   thread_ = std::thread([this] { run(); });
 }
 
 Engine::~Engine() {
+  {
+    const std::lock_guard lock(door_->mutex);
+    door_->engine = nullptr;
+  }
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -58,7 +68,8 @@ Status Engine::submit(gen::Request request, gen::Sink sink) {
     const std::lock_guard lock(mutex_);
     if (draining_) return unavailable("shutting down");
     if (!serving_) return unavailable("no instance is serving");
-    if (Status status = check_request(request, limits_); !status) return status;
+    if (Status status = check_request(request, limits_, options_.constraints != nullptr); !status)
+      return status;
     if (live_.contains(id)) {
       return Error{.code = ErrorCode::kConflict,
                    .message = fmt::format("[engine] request {} is live already", id)};

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <unordered_set>
@@ -56,6 +57,12 @@ class Engine final : public gen::Generator {
  private:
   using Task = std::function<void()>;
 
+  /// The way in for threads that may outlive the engine.
+  struct Door {
+    std::mutex mutex;
+    Engine* engine = nullptr;  // guarded; null once it is gone
+  };
+
   void run();
   void post(Task task);
   void publish(uint32_t taken_submits);
@@ -66,7 +73,8 @@ class Engine final : public gen::Generator {
   Runner& runner_;
   const SteadyClock clock_;
   const EngineOptions options_;
-  Core core_;                     // engine thread
+  Core core_;  // engine thread
+  const std::shared_ptr<Door> door_ = std::make_shared<Door>();
   std::vector<Task> when_empty_;  // engine thread
   bool checked_ = true;           // engine thread
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "gen/constraint.h"
 #include "schedule/scheduler.h"
 
 namespace tandem::engine {
@@ -19,6 +20,8 @@ struct EngineOptions {
   /// Requests of an epoch that ends (a fault, reset(), suspend()) get no last event: their owner
   /// submits them again with what was emitted. Otherwise they get Failed.
   bool resumable = false;
+  /// What requests with a grammar are bound by, borrowed; null: they are refused.
+  gen::ConstraintFactory* constraints = nullptr;
   /// The runner failed: the engine is suspended until reset(). Called on the engine's thread after
   /// the epoch's requests were dropped; must not block.
   std::function<void(Error)> on_fault = {};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -57,6 +58,19 @@ enum class Pooling : uint8_t { kMean, kLast };
 /// The largest Request::index_reuse.
 inline constexpr uint32_t kMostIndexReuse = 48;
 
+enum class GrammarKind : uint8_t { kJsonSchema, kRegex, kLark };
+
+/// What an answer must be: all of it, to the stop id that ends it. Dialects: as llguidance reads
+/// them. Tokens in Lark are <[id]>.
+struct Grammar {
+  static constexpr size_t kMostBytes = size_t{1} << 20;
+
+  GrammarKind kind = GrammarKind::kJsonSchema;
+  std::string source = {};
+
+  bool operator==(const Grammar&) const = default;
+};
+
 /// One generation. Invariants: prompt is not empty; every id is below the vocabulary's size.
 struct Request {
   RequestId id = 0;
@@ -81,6 +95,8 @@ struct Request {
   uint32_t index_reuse = 0;
   /// Set: instead of an answer there is one Embedding. max_tokens and sampling do not count.
   std::optional<Pooling> pooling = {};
+  /// Needs stop ids that end the answer: nothing else may follow what is complete.
+  std::optional<Grammar> grammar = {};
 
   bool operator==(const Request&) const = default;
 };

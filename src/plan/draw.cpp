@@ -15,7 +15,7 @@ std::optional<Draw> draw_of(const gen::Request& request) {
   const bool is_greedy = !(s.temperature > 0);
   const bool bans = request.min_tokens > 0 && !request.ignore_eos && !request.stop_ids.empty();
   const bool drops_top = !is_greedy && s.xtc_probability > 0;
-  if (bans || drops_top || request.logprobs || has_penalties(s)) return {};
+  if (bans || drops_top || request.logprobs || request.grammar || has_penalties(s)) return {};
   if (is_greedy) return Draw{};
   return Draw{.temperature = s.temperature,
               .top_p = s.top_p,

@@ -45,7 +45,9 @@ TEST_CASE("draw of a request: whatever the device cannot do leaves it to the hos
            [](auto& r) { r.sampling.frequency.value = -0.1F; },
            [](auto& r) { r.sampling.logit_bias = {{.id = 1, .bias = 2}}; },
            [](auto& r) { r.sampling.temperature = 1, r.sampling.xtc_probability = 0.5F; },
-           [](auto& r) { r.logprobs = 0; }, [](auto& r) { r.min_tokens = 1; }})
+           [](auto& r) { r.logprobs = 0; },
+           [](auto& r) { r.grammar = gen::Grammar{.source = "{}"}; },
+           [](auto& r) { r.min_tokens = 1; }})
     CHECK_FALSE(after(change));
 }
 

@@ -13,6 +13,8 @@ inline constexpr uint8_t kLastEnumerator<gen::FinishReason> = 1;
 template <>
 inline constexpr uint8_t kLastEnumerator<gen::Priority> = 1;
 template <>
+inline constexpr uint8_t kLastEnumerator<gen::GrammarKind> = 2;
+template <>
 inline constexpr uint8_t kLastEnumerator<CommKind> = static_cast<uint8_t>(CommKind::kMpi);
 
 // Each lists a struct's members in the order of FORMAT.md.
@@ -26,10 +28,11 @@ void fields(auto& a, IsOf<gen::Sampling> auto& s) {
   a(s.temperature, s.top_p, s.top_k, s.min_p, s.xtc_probability, s.xtc_threshold, s.xtc_exempt);
   a(s.repetition, s.presence, s.frequency, s.logit_bias, s.seed, s.choice);
 }
+void fields(auto& a, IsOf<gen::Grammar> auto& g) { a(g.kind, g.source); }
 void fields(auto& a, IsOf<gen::Request> auto& r) {
   a(r.id, r.client, r.salt, r.prompt, r.emitted, r.sampling, r.max_tokens, r.min_tokens);
   a(r.stop_ids, r.ignore_eos, r.logprobs, r.priority, r.deadline);
-  a(r.index_reuse, r.pooling);
+  a(r.index_reuse, r.pooling, r.grammar);
 }
 void fields(auto& a, IsOf<gen::TokenLogprob> auto& t) { a(t.id, t.logprob); }
 void fields(auto& a, IsOf<gen::Token> auto& t) { a(t.id, t.logprob, t.top); }

@@ -39,8 +39,8 @@ struct Draw {
 };
 
 /// How a device may draw this request's tokens, or none when the host must: for penalties, bias,
-/// xtc, logprobs and stop ids that are banned at first. Depends on nothing but the request's
-/// settings, so that a request is drawn in one place for its whole life, resumed or not.
+/// xtc, logprobs, grammars and stop ids that are banned at first. Depends on nothing but the
+/// request's settings, so that a request is drawn in one place for its whole life, resumed or not.
 std::optional<Draw> draw_of(const gen::Request& request);
 
 /// The settings that a draw stands for: the host draws by them as the device does.

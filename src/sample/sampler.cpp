@@ -35,7 +35,7 @@ Error no_logit(const DrawInput& input) {
   const bool had_some = std::ranges::any_of(input.logits, [](float x) { return x > kNoLogit; });
   return {.code = ErrorCode::kInternal,
           .message = had_some ? std::string("[sample] every token is banned: stop ids before "
-                                            "min_tokens, or by logit_bias")
+                                            "min_tokens, by logit_bias, or by the grammar")
                               : std::string(kNoFiniteLogit)};
 }
 
@@ -63,26 +63,50 @@ std::span<const float> Sampler::prepare(const DrawInput& input) {
   return row_;
 }
 
+/// The row without what is not allowed, with its maxima.
+void Sampler::keep_allowed(std::span<const float> row, std::span<const uint32_t> allowed) {
+  constexpr size_t kBits = 32;
+  if (row.data() != row_.data()) row_.assign(row.begin(), row.end());
+  for (size_t begin = 0; begin < row_.size(); begin += kBits) {
+    const size_t word = begin / kBits;
+    const uint32_t bits = word < allowed.size() ? allowed[word] : 0;
+    if (bits == ~0U) continue;
+    const size_t end = std::min(row_.size(), begin + kBits);
+    for (size_t i = begin; i < end; ++i) {
+      if ((bits >> (i - begin) & 1U) == 0) row_[i] = kNoLogit;
+    }
+  }
+  maxima_.read(row_);
+}
+
 Result<gen::Token> Sampler::draw(const DrawInput& input) {
-  const std::span<const float> row = prepare(input);
-  const float max = maxima_.max();
-  if (!(max > kNoLogit)) {
-    return no_logit(input);
-  }
+  std::span<const float> row = prepare(input);
+  if (!(maxima_.max() > kNoLogit)) return no_logit(input);
   gen::Token token;
-  if (!(input.sampling.temperature > 0)) {
-    token.id = static_cast<gen::TokenId>(maxima_.find(row, max));
-  } else if (Filters::any(input.sampling, row.size())) {
-    token.id = draw_filtered(row, input);
-  } else {
-    token.id = draw_any(row, input);
-  }
+  double norm = 0;
   if (input.logprobs) {
-    const double norm = double{max} + std::log(exp_sum(row, max, 1, nullptr));
-    token.logprob = static_cast<float>(double{row[static_cast<size_t>(token.id)]} - norm);
+    const float max = maxima_.max();
+    norm = double{max} + std::log(exp_sum(row, max, 1, nullptr));
     token.top = likeliest(row, norm, *input.logprobs);
   }
+  if (!input.allowed.empty()) {
+    keep_allowed(row, input.allowed);
+    row = row_;
+    if (!(maxima_.max() > kNoLogit)) return no_logit(input);
+  }
+  token.id = choose(row, input);
+  if (input.logprobs) {
+    token.logprob = static_cast<float>(double{row[static_cast<size_t>(token.id)]} - norm);
+  }
   return token;
+}
+
+gen::TokenId Sampler::choose(std::span<const float> row, const DrawInput& input) {
+  if (!(input.sampling.temperature > 0)) {
+    return static_cast<gen::TokenId>(maxima_.find(row, maxima_.max()));
+  }
+  return Filters::any(input.sampling, row.size()) ? draw_filtered(row, input)
+                                                  : draw_any(row, input);
 }
 
 gen::TokenId Sampler::draw_filtered(std::span<const float> row, const DrawInput& input) {

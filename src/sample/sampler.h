@@ -26,25 +26,30 @@ struct DrawInput {
   const gen::Sampling& sampling;
   std::span<const gen::TokenId> banned = {};  // cannot be drawn: stop ids before min_tokens
   std::optional<uint32_t> logprobs = {};      // as gen::Request::logprobs
+  /// A bit for each id that may be drawn, from bit 0 of the first word; empty: all. At least one
+  /// bit is set, and ids past its end are forbidden.
+  std::span<const uint32_t> allowed = {};
   /// Of the request, so that a long history is not counted at each draw; null: nothing is kept.
   PenaltyMemory* penalties = nullptr;
 };
 
 /// Order: bans, bias, repetition, presence, frequency; then logprobs = log softmax of the row; then
-/// top_p, min_p, xtc and top_k (filters.h) on it; then one token of softmax(logits / temperature)
-/// over the survivors. Temperature 0 takes the largest logit, the lowest id on a tie, and ignores
-/// the filters. Every random number is keyed by (seed, choice, position, purpose): the token
-/// depends on nothing but the input.
+/// what is not allowed goes, as if it had no logit; then top_p, min_p, xtc and top_k (filters.h) on
+/// it; then one token of softmax(logits / temperature) over the survivors. Temperature 0 takes the
+/// largest logit, the lowest id on a tie, and ignores the filters. Every random number is keyed by
+/// (seed, choice, position, purpose): the token depends on nothing but the input.
 ///
 /// Keeps scratch memory between calls. One thread; several threads use a Sampler each.
 class Sampler {
  public:
   /// Error: kInternal when no token has a usable logit: all are NaN or -infinity (kNoFiniteLogit),
-  /// or the others are banned.
+  /// or the others are banned or not allowed.
   Result<gen::Token> draw(const DrawInput& input);
 
  private:
   std::span<const float> prepare(const DrawInput& input);
+  void keep_allowed(std::span<const float> row, std::span<const uint32_t> allowed);
+  gen::TokenId choose(std::span<const float> row, const DrawInput& input);
   gen::TokenId draw_filtered(std::span<const float> row, const DrawInput& input);
   gen::TokenId draw_any(std::span<const float> row, const DrawInput& input);
   std::vector<gen::TokenLogprob> likeliest(std::span<const float> row, double norm, uint32_t count);

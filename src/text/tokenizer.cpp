@@ -57,6 +57,14 @@ std::optional<TokenId> Tokenizer::id(std::string_view token) const {
   return found->second;
 }
 
+bool Tokenizer::stands_alone(TokenId id) const {
+  const bridge::TokenView& token = at(id);
+  const bool is_tag =
+      token.text.size() > 2 && token.text.starts_with('<') && token.text.ends_with('>');
+  return token.special ||
+         (token.added && is_tag && token.bytes.size() != 1);  // as the bridge has it
+}
+
 std::optional<ThinkingMarkers> Tokenizer::thinking_markers() const {
   for (const Convention& known : kConventions) {
     if (ids_.contains(known.start_token) && ids_.contains(known.end_token)) {

@@ -52,6 +52,9 @@ class Tokenizer {
 
   bool is_special(TokenId id) const { return at(id).special; }
 
+  /// Whether masks of grammars take the token for a sign of its own, never for its letters.
+  bool stands_alone(TokenId id) const;
+
   /// True when decoding drops one space at the start of a text (SentencePiece style).
   bool strips_leading_space() const { return strips_leading_space_; }
 

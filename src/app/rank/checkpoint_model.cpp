@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "kernels/cores.h"
 #include "runner/warm_up.h"
+#include "text/checkpoint_text.h"
 
 namespace tandem::app {
 namespace {
@@ -31,6 +32,13 @@ std::vector<uint32_t> cores_of(uint32_t rank, uint32_t threads) {
   for (uint32_t i = 0; i < threads && !usable.empty(); ++i)
     cores.push_back(usable[(size_t{rank} * threads + i) % usable.size()]);
   return cores;
+}
+
+Result<grammar::Vocabulary> vocabulary_of(const format::Checkpoint& checkpoint, uint32_t logits) {
+  auto text = text::load_model_text(checkpoint);
+  if (!text) return text.error();
+  return grammar::Vocabulary{
+      .tokenizer = std::move(text->tokenizer), .eos = std::move(text->eos), .logits = logits};
 }
 
 }  // namespace
@@ -106,6 +114,11 @@ Status CheckpointModel::load(const Progress& progress) {
   auto runner = runner::ModelRunner::load(checkpoint_, runner_options(options_));
   if (!runner) return runner.error();
   runner_ = std::move(*runner);
+  compiler_ = std::make_unique<grammar::Compiler>(
+      [checkpoint = checkpoint_, logits = runner_->info().vocab] {
+        return vocabulary_of(*checkpoint, logits);
+      },
+      grammar::CompilerOptions{.most_running = 2});
   TANDEM_LOG(kInfo, "holds {} MiB of weights, room for {} tokens in {} MiB of pages; {}, {} path",
              runner_->weight_bytes() >> 20, runner_->info().pages * runner_->info().page_tokens,
              runner_->cache_bytes() >> 20, options_.device, options_.path);

@@ -10,6 +10,7 @@
 #include "app/rank/options.h"
 #include "app/rank/rank_model.h"
 #include "format/checkpoint.h"
+#include "grammar/compiler.h"
 #include "runner/model_runner.h"
 
 namespace tandem::app {
@@ -32,6 +33,8 @@ class CheckpointModel final : public RankModel {
   std::string data_address() const override { return port_.address(); }
   Status load(const Progress& progress) override;
   void prepare(const plan::Form& group) override;
+  /// Reads the checkpoint's tokenizer when the first grammar comes.
+  gen::ConstraintFactory* constraints() override { return compiler_.get(); }
 
   engine::RunnerInfo info() const override { return runner_->info(); }
   Status issue(const plan::StepPlan& plan) override { return runner_->issue(plan); }
@@ -50,6 +53,7 @@ class CheckpointModel final : public RankModel {
   const std::shared_ptr<const format::Checkpoint> checkpoint_;  // shared with the model's weights
   const DataPort port_;
   std::unique_ptr<runner::ModelRunner> runner_;
+  std::unique_ptr<grammar::Compiler> compiler_;
   bool has_joined_backend_ = false;  // engine thread
 
   std::mutex mutex_;

@@ -17,9 +17,10 @@ Leader::Leader(RankModel& model,
       lockstep_(model, links, {.on_fault = [this](const Error& why) { fault(epoch_, why); }}),
       recording_(lockstep_, std::move(log)),
       engine_(recording_,
-              {.schedule = schedule, .resumable = true, .on_fault = [this](const Error& why) {
-                 fault(epoch_, why);
-               }}) {}
+              {.schedule = schedule,
+               .resumable = true,
+               .constraints = model.constraints(),
+               .on_fault = [this](const Error& why) { fault(epoch_, why); }}) {}
 
 void Leader::form(const plan::Form& group) {
   const uint32_t epoch = group.epoch;

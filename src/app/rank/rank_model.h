@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/runner.h"
+#include "gen/constraint.h"
 #include "plan/frames.h"
 
 namespace tandem::app {
@@ -35,6 +36,9 @@ class RankModel : public engine::Runner {
   /// The group that the next reset() joins, which may block until all its ranks have come, at most
   /// group.timeout. Any thread. Weights stay loaded.
   virtual void prepare(const plan::Form& group) = 0;
+
+  /// What requests with a grammar are bound by on rank 0, once loaded; null: there is nothing.
+  virtual gen::ConstraintFactory* constraints() { return nullptr; }
 };
 
 }  // namespace tandem::app

@@ -1,0 +1,278 @@
+// Requests with a grammar among others: bound, drawn alike whoever runs beside them, and failed
+// rather than drawn freely.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <future>
+#include <map>
+#include <thread>
+
+#include "engine/engine.h"
+#include "engine/fake_runner.h"
+
+namespace tandem::engine::constraints {
+namespace {
+
+using namespace std::chrono_literals;
+using Ids = std::vector<gen::TokenId>;
+
+constexpr uint32_t kVocab = 256;
+constexpr gen::TokenId kEnd = 7;
+
+/// The n-th token (from 0) is congruent to n modulo a number, `length` of them, then the end. The
+/// source is "MODULUS LENGTH", with a place after which it breaks where that is given.
+class Counting final : public gen::Constraint {
+ public:
+  explicit Counting(const std::string& source) {
+    std::sscanf(source.c_str(), "%d %d %d", &modulus_, &length_, &breaks_at_);
+  }
+
+  bool fits(gen::TokenId id, int place) const {
+    return place == length_ ? id == kEnd : id % modulus_ == place % modulus_ && id != kEnd;
+  }
+
+  Status take(std::span<const gen::TokenId> tokens) override {
+    for (const gen::TokenId id : tokens) {
+      if (!fits(id, taken_++)) return Error{ErrorCode::kInvalid, "it does not fit", "grammar"};
+    }
+    return {};
+  }
+
+  Result<gen::TokenMask> allowed() override {
+    if (taken_ == breaks_at_) return Error{ErrorCode::kTooLarge, "it costs too much", "grammar"};
+    gen::TokenMask mask(kVocab / 32);
+    for (gen::TokenId id = 0; id < static_cast<int>(kVocab); ++id) {
+      if (fits(id, taken_)) mask[static_cast<size_t>(id) / 32] |= 1U << (id % 32);
+    }
+    return mask;
+  }
+
+ private:
+  int modulus_ = 1;
+  int length_ = 0;
+  int breaks_at_ = -1;
+  int taken_ = 0;
+};
+
+/// Makes them on a thread of its own, when it may.
+class Factory final : public gen::ConstraintFactory {
+ public:
+  ~Factory() override {
+    open();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  void make(const gen::Grammar& grammar, Made made) override {
+    threads_.emplace_back([this, grammar, made = std::move(made)] {
+      gate_.wait();
+      if (grammar.source == "bad") {
+        return made(Error{ErrorCode::kInvalid, "there is no such grammar", "grammar"});
+      }
+      made(std::unique_ptr<gen::Constraint>(std::make_unique<Counting>(grammar.source)));
+    });
+  }
+  void open() {
+    if (!std::exchange(is_open_, true)) opened_.set_value();
+  }
+
+ private:
+  bool is_open_ = false;
+  std::promise<void> opened_;
+  std::shared_future<void> gate_ = opened_.get_future().share();
+  std::vector<std::thread> threads_;
+};
+
+struct Reader {
+  std::promise<gen::Event> done;
+  Ids ids;
+  std::vector<gen::Token> tokens;
+
+  gen::Sink sink() {
+    return [this](gen::Event event) {
+      if (const auto* drawn = std::get_if<gen::Tokens>(&event.body)) {
+        for (const auto& token : drawn->tokens) ids.push_back(token.id), tokens.push_back(token);
+      }
+      if (event.is_last()) done.set_value(std::move(event));
+    };
+  }
+  gen::Event wait() {
+    auto future = done.get_future();
+    REQUIRE(future.wait_for(20s) == std::future_status::ready);
+    return future.get();
+  }
+};
+
+struct World {
+  explicit World(FakeOptions fake = {}, bool opens = true) : runner(fake) {
+    if (opens) factory.open();
+    engine.emplace(runner, EngineOptions{.constraints = &factory});
+    std::promise<void> started;
+    engine->reset(1, [&](const Status&) { started.set_value(); });
+    started.get_future().get();
+  }
+  ~World() {
+    factory.open();
+    engine.reset();
+  }
+
+  FakeRunner runner;
+  Factory factory;
+  std::optional<Engine> engine;
+};
+
+gen::Request request(gen::RequestId id, std::optional<std::string> source, float temperature = 1) {
+  gen::Request out{.id = id, .prompt = {static_cast<int>(id % 50) + 20, 3, 9}};
+  out.sampling = {.temperature = temperature, .seed = 11 * id};
+  out.max_tokens = 30;
+  out.stop_ids = {kEnd};
+  if (source) out.grammar = {.kind = gen::GrammarKind::kRegex, .source = *source};
+  return out;
+}
+
+/// Drawn by the sampler from the fake's logits, without an engine.
+Ids oracle(const gen::Request& request) {
+  sample::Sampler sampler;
+  Ids history = request.prompt;
+  std::optional<Counting> bound;
+  if (request.grammar) bound.emplace(request.grammar->source);
+  while (history.size() < request.prompt.size() + request.max_tokens) {
+    const auto logits = fake_logits(history, kVocab);
+    gen::TokenMask mask;
+    if (bound) mask = *bound->allowed();
+    const auto token = sampler.draw({.logits = logits,
+                                     .history = history,
+                                     .sampling = request.sampling,
+                                     .logprobs = request.logprobs,
+                                     .allowed = mask});
+    history.push_back(token->id);
+    if (bound) REQUIRE(bound->take({&token->id, 1}));
+    if (token->id == kEnd) break;
+  }
+  return {history.begin() + static_cast<std::ptrdiff_t>(request.prompt.size()), history.end()};
+}
+
+TEST_CASE("constraints: bound and plain rows in one batch get what each gets alone") {
+  for (const bool draws : {false, true}) {
+    World world({.pages = 60, .depth = draws ? 3U : 1U, .draws = draws});
+    std::map<gen::RequestId, Reader> readers;
+    std::vector<gen::Request> requests;
+    for (gen::RequestId id = 1; id <= 24; ++id) {
+      const auto source = std::to_string(2 + id % 5) + " " + std::to_string(3 + id);
+      requests.push_back(request(id, id % 2 == 0 ? std::optional(source) : std::nullopt,
+                                 id % 3 == 0 ? 0.0F : 1.5F));
+      if (id % 4 == 0) requests.back().logprobs = 2;
+      if (id % 5 == 0) requests.back().sampling.repetition = {.value = 1.2F};
+    }
+    for (const gen::Request& each : requests) {
+      REQUIRE(world.engine->submit(each, readers[each.id].sink()));
+    }
+    for (const gen::Request& each : requests) {
+      CAPTURE(each.id);
+      CHECK(std::holds_alternative<gen::Finished>(readers[each.id].wait().body));
+      CHECK(readers[each.id].ids == oracle(each));
+    }
+  }
+}
+
+TEST_CASE("constraints: an answer that goes on in another epoch is the whole one") {
+  const gen::Request whole = request(4, "3 12");
+  const Ids expected = oracle(whole);
+  REQUIRE(expected.size() == 13);
+  for (size_t cut = 0; cut <= expected.size(); ++cut) {
+    World world;
+    gen::Request rest = whole;
+    rest.emitted.assign(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(cut));
+    Reader reader;
+    REQUIRE(world.engine->submit(rest, reader.sink()));
+    CHECK(std::holds_alternative<gen::Finished>(reader.wait().body));
+    Ids joined = rest.emitted;
+    joined.insert(joined.end(), reader.ids.begin(), reader.ids.end());
+    CHECK(joined == expected);
+  }
+}
+
+TEST_CASE("constraints: what goes wrong fails the request, with no token past it") {
+  World world;
+  struct Case {
+    std::string source;
+    ErrorCode code;
+    size_t tokens;
+    Ids emitted;
+  };
+  const Case cases[] = {{"bad", ErrorCode::kInvalid, 0, {}},
+                        {"3 12 5", ErrorCode::kTooLarge, 5, {}},
+                        {"3 12 0", ErrorCode::kTooLarge, 0, {}},
+                        {"3 12", ErrorCode::kInvalid, 0, {1}}};
+  gen::RequestId id = 100;
+  for (const Case& at : cases) {
+    Reader reader;
+    gen::Request bad = request(++id, at.source);
+    bad.emitted = at.emitted;
+    REQUIRE(world.engine->submit(bad, reader.sink()));
+    const gen::Event last = reader.wait();
+    REQUIRE(std::holds_alternative<gen::Failed>(last.body));
+    CHECK(std::get<gen::Failed>(last.body).error.code == at.code);
+    CHECK(reader.ids.size() == at.tokens);
+  }
+  Reader after;
+  REQUIRE(world.engine->submit(request(200, {}), after.sink()));
+  CHECK(std::holds_alternative<gen::Finished>(after.wait().body));
+}
+
+TEST_CASE("constraints: while one is prepared others run, and it can be cancelled") {
+  World world({}, false);
+  Reader bound, cancelled, plain;
+  REQUIRE(world.engine->submit(request(1, "2 4"), bound.sink()));
+  REQUIRE(world.engine->submit(request(2, "2 4"), cancelled.sink()));
+  REQUIRE(world.engine->submit(request(3, {}), plain.sink()));
+  CHECK(std::holds_alternative<gen::Finished>(plain.wait().body));
+  world.engine->cancel(2);
+  CHECK(std::holds_alternative<gen::Cancelled>(cancelled.wait().body));
+  CHECK(world.engine->stats().schedule.waiting == 1);
+  world.factory.open();
+  CHECK(std::holds_alternative<gen::Finished>(bound.wait().body));
+  CHECK(bound.ids == oracle(request(1, "2 4")));
+}
+
+TEST_CASE("constraints: an engine may end while one is prepared") {
+  World world({}, false);
+  Reader reader;
+  REQUIRE(world.engine->submit(request(1, "2 4"), reader.sink()));
+  world.engine.reset();
+  CHECK(std::holds_alternative<gen::Failed>(reader.wait().body));
+}
+
+TEST_CASE("constraints: min_tokens holds back the end only while something else may come") {
+  World world;
+  gen::Request early = request(1, "2 4");
+  early.min_tokens = 20;
+  Reader reader;
+  REQUIRE(world.engine->submit(early, reader.sink()));
+  CHECK(std::holds_alternative<gen::Finished>(reader.wait().body));
+  CHECK(reader.ids.size() == 5);
+  CHECK(reader.ids.back() == kEnd);
+}
+
+TEST_CASE("constraints: requests that could not be bound to their end are refused") {
+  World world;
+  const auto code = [&](const gen::Request& bad) {
+    const Status taken = world.engine->submit(bad, [](auto) {});
+    REQUIRE_FALSE(taken);
+    return taken.error().code;
+  };
+  gen::Request endless = request(1, "2 4");
+  endless.ignore_eos = true;
+  CHECK(code(endless) == ErrorCode::kInvalid);
+  endless = request(1, "2 4");
+  endless.stop_ids.clear();
+  CHECK(code(endless) == ErrorCode::kInvalid);
+  CHECK(code(request(1, std::string(2 << 20, 'a'))) == ErrorCode::kInvalid);
+  FakeRunner runner({});
+  Engine plain(runner, {});
+  std::promise<void> started;
+  plain.reset(1, [&](const Status&) { started.set_value(); });
+  started.get_future().get();
+  CHECK(plain.submit(request(1, "2 4"), [](auto) {}).error().code == ErrorCode::kUnsupported);
+}
+
+}  // namespace
+}  // namespace tandem::engine::constraints

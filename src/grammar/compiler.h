@@ -1,0 +1,46 @@
+// Compiler: grammars to constraints, on threads of its own.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "base/result.h"
+#include "gen/constraint.h"
+#include "grammar/vocabulary.h"
+
+namespace tandem::grammar {
+
+struct CompilerOptions {
+  /// A grammar that takes longer, its first mask included, is refused. The first ones also wait for
+  /// the vocabulary, which is not counted.
+  std::chrono::milliseconds time{800};
+  /// Threads that compile at once. One that goes on after its time counts until it ends: nothing
+  /// can stop it.
+  uint32_t most_running = 4;
+};
+
+/// Prepares the vocabulary when the first grammar comes, or prepare() is called. May be destroyed
+/// at any time: what runs goes on by itself, what waits is dropped without a word. Thread-safe.
+class Compiler final : public gen::ConstraintFactory {
+ public:
+  explicit Compiler(LoadVocabulary load, CompilerOptions options = {});
+  ~Compiler() override;
+  Compiler(const Compiler&) = delete;
+  Compiler& operator=(const Compiler&) = delete;
+
+  /// Begins to prepare the vocabulary. Returns at once.
+  void prepare();
+
+  /// See gen::ConstraintFactory. Never waits. Errors besides those: kBusy when too many compile.
+  /// The time is not bounded but for requests' deadlines: check() was asked before.
+  void make(const gen::Grammar& grammar, Made made) override;
+
+  /// Whether make() would take it; waits at most options.time. Errors: those of make().
+  Status check(const gen::Grammar& grammar);
+
+ private:
+  struct Shared;
+  const std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace tandem::grammar
