@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import limits
 from prompts import AnyIds, Prompts
-from servers import LlamaCpp, MlxLm, Tandem, llama_server
+from servers import Bound, LlamaCpp, MlxLm, Tandem, llama_server
 from spread import Spread
 
 
@@ -129,9 +129,9 @@ def running(*makers):
             server.stop()
 
 
-def ours(setting, model, name="tandem", extra=()):
+def ours(setting, model, name="tandem", extra=(), kind=Tandem):
     def make():
-        server = Tandem(model, setting.log(name), extra, setting.nice)
+        server = kind(model, setting.log(name), extra, setting.nice)
         server.name = name
         return server
 
@@ -200,6 +200,18 @@ def prefix_cache(setting):
     on = ours(setting, setting.gguf, "cache on", ("--prefix-cache", "on"))
     off = ours(setting, setting.gguf, "cache off", ("--prefix-cache", "off"))
     with running(on, off) as servers:
+        return alternate(setting, rows, servers, prompts)
+
+
+def grammar(setting):
+    """Decode under a JSON schema and without, one stream and eight."""
+    prompts = Prompts(setting.mlx, setting.seed + 5)
+    rows = {
+        "grammar": ("decode under a JSON schema, 1 stream", "", lambda s: s.answer(16, 128).decode_speed),
+        "grammar-8": ("8 streams under a JSON schema in all", "", lambda s: s.streams(8)),
+    }
+    bound = ours(setting, setting.gguf, "bound", kind=Bound)
+    with running(bound, ours(setting, setting.gguf, "free")) as servers:
         return alternate(setting, rows, servers, prompts)
 
 

@@ -40,6 +40,7 @@ MEASURES = {
     rows.memory: ["memory"],
     rows.prefix_cache: ["prefix-cache"],
     rows.session: ["session"],
+    rows.grammar: ["grammar", "grammar-8"],
     splits.bandwidth: ["bandwidth"],
     splits.moe: ["moe"],
     layers: [*layer_shapes.SHAPES],

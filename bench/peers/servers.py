@@ -194,6 +194,23 @@ class Tandem(Server):
         return found
 
 
+class Bound(Tandem):
+    """Its answers are JSON of a schema that never ends within them."""
+
+    SCHEMA = {
+        "type": "array",
+        "minItems": 500,
+        "items": {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "size": {"type": "integer"}},
+            "required": ["name", "size"],
+        },
+    }
+
+    def body(self, prompt, tokens):
+        return {"prompt": prompt, "guided_json": self.SCHEMA}
+
+
 def llama_server(model):
     """Builds it when it is not there."""
     command = [str(ROOT / "bench/peers/llama_cpp.sh"), str(model)]

@@ -150,7 +150,8 @@ Session::Session(text::ModelText text,
           text_,
           std::move(info),
           chat::LocalServiceOptions{.tool_dialect = options.tool_dialect,
-                                    .thinking_wrap_up = options.thinking_wrap_up})) {}
+                                    .thinking_wrap_up = options.thinking_wrap_up,
+                                    .prepares_grammars = true})) {}
 
 // stop() gives every request its last event; only then may the service go.
 Session::~Session() { generator_->stop(); }

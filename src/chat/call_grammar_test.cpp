@@ -114,9 +114,34 @@ TEST_CASE("call grammar: what is drawn under it is a call of the tool, which fit
   }
 }
 
+TEST_CASE("call grammar: prose with calls in it compiles for every dialect that marks its calls") {
+  const Vocabulary vocabulary;
+  const Tools tools(sample_tools());
+  size_t open = 0;
+  for (const Dialect& dialect : all()) {
+    GrammarRequest request = vocabulary.request(tools);
+    request.thinking = ThinkingMarkers{.start = "<think>", .end = "</think>"};
+    const auto source = open_grammar(dialect, request);
+    CAPTURE(dialect.name);
+    const bool marks = !dialect.syntax->owns_answer() && dialect.syntax->bare_start() == 0;
+    if (!source) {
+      CHECK_FALSE((marks && dialect.syntax->starts().size() == 1));
+      continue;
+    }
+    ++open;
+    CAPTURE(*source);
+    const auto matcher = vocabulary.compile(*source);
+    REQUIRE_MESSAGE(matcher.has_value(), (matcher ? "" : matcher.error().message));
+    const auto ids = *vocabulary.tokenizer.encode("the end, hello", false);
+    CHECK(text::bridge::consume(**matcher, Ids(ids.begin(), ids.end())));
+    CHECK(*text::bridge::may_end(**matcher));
+  }
+  CHECK(open > all().size() / 2);
+}
+
 TEST_CASE("call grammar: a named tool is the only one") {
   const Tools tools(sample_tools());
-  GrammarRequest request{.tools = tools, .only = "ls"};
+  GrammarRequest request{.tools = tools, .only = {"ls"}};
   const std::string source = call_grammar(*find("json_tools"), request);
   CHECK(source.find("ls") != std::string::npos);
   CHECK(source.find("put") == std::string::npos);

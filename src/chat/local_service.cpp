@@ -246,9 +246,17 @@ LocalService::LocalService(gen::Generator& generator,
       options_(with_defaults(std::move(options))),
       dialect_(dialect_of(text_, options_.tool_dialect)),
       thinking_close_(encoded_close(text_, dialect_, options_.thinking_wrap_up)),
+      compiler_(std::make_unique<grammar::Compiler>(
+          [tokenizer = text_.tokenizer, eos = text_.eos]() -> Result<grammar::Vocabulary> {
+            const auto size = static_cast<uint32_t>(tokenizer->size());
+            return grammar::Vocabulary{.tokenizer = tokenizer, .eos = eos, .logits = size};
+          },
+          grammar::CompilerOptions{.most_running = 2})),
       calls_(std::make_shared<Calls>()),
       generations_(std::make_shared<Generations>(generator)),
-      embedder_(generator, [all = generations_] { return all->new_id(); }) {}
+      embedder_(generator, [all = generations_] { return all->new_id(); }) {
+  if (options_.prepares_grammars) compiler_->prepare();
+}
 
 LocalService::~LocalService() { generations_->stop(); }
 
@@ -257,8 +265,11 @@ Result<uint32_t> LocalService::submit(Request request, Sink sink) {
   auto prompt = make_prompt(request);
   if (!prompt) return prompt.error();
   if (auto fits = check_fits(*prompt); !fits) return fits.error();
+  auto bound = answer_grammar(request, grammar_place(request, prompt->in_thinking));
+  if (!bound) return bound.error();
 
   gen::Request generation = to_generation(request, *prompt);
+  generation.grammar = *std::move(bound);
   const auto rules = make_rules(request, *prompt, generation);
   const auto call = std::make_shared<Call>(rules, std::move(generation), request.choices,
                                            generations_, std::move(sink));
@@ -317,6 +328,15 @@ std::vector<Warning> LocalService::warnings(const Request& request) const {
     out.push_back({.code = "tools_not_in_template",
                    .message = fmt::format("the model's chat template has no place for tools: they "
                                           "were described in the system message (dialect {})",
+                                          dialect_.name)});
+  }
+  const bool is_open =
+      !conversation->calls.is_required && request.form.kind == AnswerForm::Kind::kAny;
+  if (is_open && is_bound(request) &&
+      !binds_open_calls(*conversation, grammar_place(request, false))) {
+    out.push_back({.code = "strict_not_enforced",
+                   .message = fmt::format("the model's calls have no marker of their own (dialect "
+                                          "{}): strict is enforced only where a call is required",
                                           dialect_.name)});
   }
   for (const auto& [name, value] : conversation->template_arguments.items()) {
@@ -511,6 +531,21 @@ Status LocalService::check_fits(const Prompt& prompt) const {
                                       "tokens, with room for at least one more)",
                                       prompt.ids.size(), context - 1, context),
                .field = prompt.is_conversation ? "messages" : "prompt"};
+}
+
+GrammarPlace LocalService::grammar_place(const Request& request, bool in_thinking) const {
+  bool may_think = in_thinking;
+  if (const auto* conversation = std::get_if<Conversation>(&request.input)) {
+    Json arguments = options_.template_arguments;
+    arguments.update(conversation->template_arguments);
+    const bool is_off = arguments.value("enable_thinking", Json()) == false;
+    may_think = in_thinking || !(is_off || conversation->continues_last_message);
+  }
+  return {.dialect = dialect_,
+          .model = text_,
+          .compiler = *compiler_,
+          .may_think = may_think,
+          .in_thinking = in_thinking};
 }
 
 gen::Request LocalService::to_generation(const Request& request, const Prompt& prompt) const {

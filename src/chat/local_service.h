@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "chat/answer.h"
+#include "chat/answer_grammar.h"
 #include "chat/embedder.h"
 #include "chat/generations.h"
 #include "chat/model_dialect.h"
@@ -27,6 +28,7 @@ struct LocalServiceOptions {
   std::function<void(const Request&, gen::RequestId)> on_choice = {};
   /// Said at the end of a thought that is closed for the model, such as "Time to answer."
   std::string thinking_wrap_up = {};
+  bool prepares_grammars = false;  // at once, in the background; else with the first one
 };
 
 /// Serves conversations and raw prompts. A raw prompt's answer is all text: thinking is told apart
@@ -76,6 +78,7 @@ class LocalService final : public Service {
   Status check(const Request& request) const;
   Status check_ids(const std::vector<gen::TokenId>& ids, const char* field) const;
   Status check_fits(const Prompt& prompt) const;
+  GrammarPlace grammar_place(const Request& request, bool in_thinking) const;
   Result<std::vector<gen::TokenId>> encode_input(const RawPrompt& input,
                                                  const std::string& field) const;
   gen::Request to_generation(const Request& request, const Prompt& prompt) const;
@@ -88,6 +91,7 @@ class LocalService final : public Service {
   const LocalServiceOptions options_;
   const dialect::Dialect& dialect_;
   const std::vector<gen::TokenId> thinking_close_;
+  const std::unique_ptr<grammar::Compiler> compiler_;
   const std::shared_ptr<Calls> calls_;
   const std::shared_ptr<Generations> generations_;  // shared with sinks, which may outlive this
   Embedder embedder_;

@@ -17,6 +17,28 @@ namespace tandem::chat {
 
 using Json = nlohmann::ordered_json;
 
+/// What an answer's text must be; thinking may come before it.
+struct AnswerForm {
+  enum class Kind : uint8_t { kAny, kJsonSchema, kRegex, kChoice, kLark };
+
+  Kind kind = Kind::kAny;
+  Json schema = nullptr;                  // of kJsonSchema
+  std::string source = {};                // of kRegex and kLark
+  std::vector<std::string> choices = {};  // of kChoice
+  std::string field = {};                 // of the request, for errors
+
+  bool operator==(const AnswerForm&) const = default;
+};
+
+/// Which calls an answer may or must have.
+struct CallRule {
+  bool is_required = false;
+  std::vector<std::string> only = {};  // tools; empty: all. Not empty only where one is required
+  std::string field = {};              // of the request, for errors
+
+  bool operator==(const CallRule&) const = default;
+};
+
 /// Messages as the chat template sees them: [{role, content: string, tool_calls?,
 /// reasoning_content?, …}], tool-call arguments already parsed to objects, null content already "".
 struct Conversation {
@@ -25,6 +47,7 @@ struct Conversation {
   Json template_arguments = Json::object();  // chat_template_kwargs, such as enable_thinking
   bool continues_last_message = false;       // the answer continues a final assistant message
   bool parallel_calls = true;                // several tool calls in one answer
+  CallRule calls = {};
 
   bool operator==(const Conversation&) const = default;
 };
@@ -53,6 +76,7 @@ struct Request {
   std::optional<std::chrono::milliseconds> deadline;
   GuardSettings guards;      // of conversations; raw prompts are left alone
   uint32_t index_reuse = 0;  // see gen::Request
+  AnswerForm form = {};      // with tools, calls stay possible
 
   bool operator==(const Request&) const = default;
 };

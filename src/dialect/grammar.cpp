@@ -38,6 +38,16 @@ std::vector<Member> members_of(Schema schema) {
   return members;
 }
 
+/// The text as a part of a pattern.
+std::string in_pattern(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::string_view("\\^$.|?*+()[]{}/&~-").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 /// Appends rules to one grammar; each method gives an expression for what it is asked for.
 class GrammarWriter {
  public:
@@ -49,15 +59,20 @@ class GrammarWriter {
     }
   }
 
-  std::string write(const Dialect& dialect);
+  std::string write_calls(const Dialect& dialect);
+  std::optional<std::string> write_open(const Dialect& dialect);
+  std::string write_text(const Dialect& dialect, const std::string& expression);
 
  private:
   std::string_view token_at(std::string_view text) const;
   std::string literal(std::string_view text) const;
   std::string rule(const std::string& body);
   std::string text_before(const std::string& close);
-  std::string thinking(const Dialect& dialect);
-  std::string call(const Tool& tool);
+  std::string thinking(const Dialect& dialect, const std::string& space);
+  std::string any_call(size_t skipped);
+  std::string calls(size_t skipped);
+  std::string prose_without(std::vector<std::string> starts, const std::string& another);
+  std::string call(const Tool& tool, size_t skipped);
   std::string id(const Tool& tool) const;
   std::string arguments(Schema schema);
   std::string parameters(Schema schema);
@@ -141,36 +156,105 @@ std::string GrammarWriter::json(Schema schema) {
       }
     }
   }
-  return "%json " + body.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_expression(body);
 }
 
-std::string GrammarWriter::write(const Dialect& dialect) {
+/// A rule for a call of any tool, without its first bytes, which are the same for all.
+std::string GrammarWriter::any_call(size_t skipped) {
   std::string choices;
   for (const Tool& tool : request_.tools.list()) {
-    if (!request_.only.empty() && tool.name != request_.only) continue;
-    choices += (choices.empty() ? "" : " | ") + rule(call(tool));
+    const auto& only = request_.only;
+    if (!only.empty() && std::ranges::find(only, tool.name) == only.end()) continue;
+    choices += (choices.empty() ? "" : " | ") + rule(call(tool, skipped));
   }
   TANDEM_CHECK(!choices.empty(), "a grammar of calls needs a tool");
-  const std::string any = rule(choices);
-  std::string calls = any;
-  if (request_.parallel) calls += " (" + literal(layout_.between) + " " + any + ")*";
-  const std::string start = thinking(dialect) + " " + literal(layout_.before) + " " + calls + " " +
-                            literal(layout_.after);
+  return rule(choices);
+}
+
+/// All calls, without their first bytes.
+std::string GrammarWriter::calls(size_t skipped) {
+  const std::string_view before = layout_.before;
+  const size_t in_before = std::min(skipped, before.size());
+  const std::string first = any_call(skipped - in_before);
+  std::string all = literal(before.substr(in_before)) + " " + first;
+  if (request_.parallel) {
+    const std::string next = skipped > in_before ? any_call(0) : first;
+    all += " (" + literal(layout_.between) + " " + next + ")*";
+  }
+  return all + " " + literal(layout_.after);
+}
+
+std::string GrammarWriter::write_calls(const Dialect& dialect) {
+  const std::string start = thinking(dialect, "/\\s{0,8}/") + " " + calls(0);
   return "start: " + start + "\n" + rules_;
 }
 
-std::string GrammarWriter::thinking(const Dialect& dialect) {
+std::string GrammarWriter::write_text(const Dialect& dialect, const std::string& expression) {
+  std::string text = expression;
+  if (dialect.syntax->owns_answer()) {
+    text = literal("<|channel|>final<|message|>") + " " + text;
+  }
+  const std::string either =
+      request_.tools.empty() ? rule(text) : "(" + rule(text) + " | " + rule(calls(0)) + ")";
+  // Space in front of JSON says nothing; in front of other text it would be part of it.
+  const std::string space = expression.starts_with("%json") ? "/\\n{0,2}/" : "";
+  const std::string start = thinking(dialect, space) + " " + either;
+  return "start: " + start + "\n" + rules_;
+}
+
+/// Text in which none of these begins.
+std::string GrammarWriter::prose_without(std::vector<std::string> starts,
+                                         const std::string& another) {
+  if (!another.empty()) starts.push_back(another);
+  std::string any;
+  for (const std::string& start : starts) {
+    if (!token_at(start).empty()) continue;  // text never has tokens of their own
+    any += (any.empty() ? "" : "|") + in_pattern(start);
+  }
+  const std::string name = fmt::format("PROSE{}", count_++);
+  const std::string without =
+      any.empty() ? std::string() : fmt::format(" & ~/(?s:.*)({})(?s:.*)/", any);
+  rules_ += fmt::format("{}: {}{}\n", name, kAnyText, without);
+  return name;
+}
+
+std::optional<std::string> GrammarWriter::write_open(const Dialect& dialect) {
+  const Syntax& syntax = *dialect.syntax;
+  if (syntax.owns_answer() || syntax.bare_start() != 0) return std::nullopt;
+  const std::string begin = layout_.before + layout_.call.substr(0, layout_.call.find('$'));
+  std::string trigger;
+  std::vector<std::string> others;
+  for (const std::string& start : syntax.starts()) {
+    if (!begin.starts_with(start)) {
+      others.push_back(start);
+    } else if (start.size() > trigger.size()) {
+      trigger = start;
+    }
+  }
+  if (trigger.empty()) return std::nullopt;
+  const bool is_token = !token_at(trigger).empty();
+  const std::string bound = rule(calls(trigger.size()));
+  const std::string free = prose_without(others, is_token ? std::string() : trigger);
+  // Text that ends where a marker of letters begins can be told only as a whole with it.
+  if (!is_token && !others.empty()) return std::nullopt;
+  const std::string lead = is_token ? free + " " + literal(trigger) : text_before(trigger);
+  const std::string start = thinking(dialect, {}) + " (" + lead + " " + bound + " | " + free + ")";
+  return "start: " + start + "\n" + rules_;
+}
+
+/// `space` may follow it.
+std::string GrammarWriter::thinking(const Dialect& dialect, const std::string& space) {
   if (dialect.syntax->owns_answer()) {
     return "(" + literal("<|channel|>analysis<|message|>") + " " + text_before("<|end|>") + " " +
            literal("<|start|>") + " \"assistant\")?";
   }
   if (!request_.thinking) return {};
-  const std::string rest = text_before(request_.thinking->end) + " /\\s*/";
+  const std::string rest = text_before(request_.thinking->end) + " " + space;
   if (request_.in_thinking) return rest;
   return "(" + literal(request_.thinking->start) + " " + rest + ")?";
 }
 
-std::string GrammarWriter::call(const Tool& tool) {
+std::string GrammarWriter::call(const Tool& tool, size_t skipped) {
   const Schema schema = tool.parameters.is_object() ? Schema(tool.parameters) : Schema();
   std::string result;
   std::string plain;
@@ -179,6 +263,7 @@ std::string GrammarWriter::call(const Tool& tool) {
   };
   std::string_view pattern = layout_.call;
   if (pattern.starts_with(layout_.in_prompt)) pattern.remove_prefix(layout_.in_prompt.size());
+  pattern.remove_prefix(skipped);
   if (pattern.ends_with(layout_.at_end)) pattern.remove_suffix(layout_.at_end.size());
   walk(
       pattern, [&](std::string_view piece) { plain += piece; },
@@ -207,7 +292,7 @@ std::string GrammarWriter::id(const Tool& tool) const {
 
 std::string GrammarWriter::arguments(Schema schema) {
   if (layout_.spelling == Spelling::kGemma) return gemma_object(schema, 0);
-  if (schema.json() == nullptr) return "%json {\"type\": \"object\"}";
+  if (schema.json() == nullptr) return json_expression(Json{{"type", "object"}});
   return json(schema);
 }
 
@@ -356,7 +441,17 @@ std::string GrammarWriter::nested_value(Schema schema, int depth) {
 }  // namespace
 
 std::string call_grammar(const Dialect& dialect, const GrammarRequest& request) {
-  return GrammarWriter(dialect, request).write(dialect);
+  return GrammarWriter(dialect, request).write_calls(dialect);
+}
+
+std::optional<std::string> open_grammar(const Dialect& dialect, const GrammarRequest& request) {
+  return GrammarWriter(dialect, request).write_open(dialect);
+}
+
+std::string text_grammar(const Dialect& dialect,
+                         const GrammarRequest& request,
+                         const std::string& expression) {
+  return GrammarWriter(dialect, request).write_text(dialect, expression);
 }
 
 }  // namespace tandem::dialect

@@ -1,4 +1,4 @@
-// Grammars under which a model can write nothing but calls, in its own dialect.
+// Grammars of answers in a model's own dialect: of calls, and of text that must have a form.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "dialect/dialect.h"
 #include "dialect/parser.h"
@@ -14,7 +15,7 @@ namespace tandem::dialect {
 
 struct GrammarRequest {
   const Tools& tools;
-  std::string_view only = {};                    // the tool that must be called; empty: any
+  std::vector<std::string> only = {};            // the tools that may be called; empty: all
   bool parallel = true;                          // several calls
   std::optional<ThinkingMarkers> thinking = {};  // may come first; unset: no thinking
   bool in_thinking = false;                      // the prompt left it open
@@ -29,5 +30,25 @@ struct GrammarRequest {
 /// order of the schema. Text values end where their closing tag first appears. Requires a tool to
 /// call.
 std::string call_grammar(const Dialect& dialect, const GrammarRequest& request);
+
+/// The same, where the answer is prose, in which calls may begin: from the marker of a call on it
+/// is bound. Unset for dialects whose calls have no marker of their own.
+std::optional<std::string> open_grammar(const Dialect& dialect, const GrammarRequest& request);
+
+/// Thinking if it may come, then text that is an expression of Lark (such as %json {…}); with
+/// tools, that or calls.
+std::string text_grammar(const Dialect& dialect,
+                         const GrammarRequest& request,
+                         const std::string& expression);
+
+/// The expression of JSON that fits a schema, which must be an object. White space between its
+/// parts is bounded: a space, or a line break with an indent.
+std::string json_expression(const Json& schema);
+
+/// The expression of text that a regular expression matches whole.
+std::string regex_expression(std::string_view pattern);
+
+/// The expression of one of these texts.
+std::string choice_expression(const std::vector<std::string>& choices);
 
 }  // namespace tandem::dialect

@@ -151,6 +151,14 @@ Tools::Tools(const Json& list) {
   }
 }
 
+Tools Tools::loosened() const {
+  Tools loose = *this;
+  for (Tool& tool : loose.list_) {
+    if (!tool.strict) tool.parameters = nullptr;
+  }
+  return loose;
+}
+
 const Tool* Tools::find(std::string_view name) const {
   const auto found = std::ranges::find(list_, name, &Tool::name);
   return found == list_.end() ? nullptr : &*found;

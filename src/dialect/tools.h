@@ -71,6 +71,9 @@ class Tools {
   bool empty() const { return list_.empty(); }
   bool has(std::string_view name) const { return find(name) != nullptr; }
 
+  /// The same tools; those that are not strict without schemas.
+  Tools loosened() const;
+
   /// Nowhere when the tool or its schema is unknown.
   Schema parameters(std::string_view name) const;
 

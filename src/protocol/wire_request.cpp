@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "protocol/answer_form.h"
+
 namespace tandem::protocol {
 namespace {
 
@@ -254,8 +256,8 @@ void read_generation(Fields& fields, const ParseContext& context, WireRequest& o
   read_scheduling(fields, out.request);
   const auto reuse = fields.integer("index_reuse", 0, gen::kMostIndexReuse);
   out.request.index_reuse = static_cast<uint32_t>(reuse.value_or(0));
-  for (const char* name : {"adapters", "adapter", "draft_model", "guided_json", "guided_regex",
-                           "guided_grammar", "guided_choice", "grammar", "json_schema"}) {
+  read_guided(fields, out.request);
+  for (const char* name : {"adapters", "adapter", "draft_model", "grammar", "json_schema"}) {
     fields.unsupported(name);
   }
 }

@@ -59,7 +59,7 @@ std::optional<std::vector<gen::TokenId>> read_ids(Fields& fields,
 /// Priority and timeout.
 void read_scheduling(Fields& fields, chat::Request& out);
 
-/// Model, stream, sampling, limits, scheduling and index_reuse.
+/// Model, stream, sampling, limits, scheduling, index_reuse and guided_….
 void read_generation(Fields& fields, const ParseContext& context, WireRequest& out);
 
 /// A string or an array of them.

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kRequests = 3;
 constexpr uint32_t kTokens = 48;
 
-/// Sampled, so that a draw out of place would show.
+/// Sampled, so that a draw out of place would show; the second one is bound by a grammar.
 gen::Request long_request_of(const Reference& reference, gen::RequestId id) {
   gen::Request request;
   request.id = id;
@@ -28,6 +28,11 @@ gen::Request long_request_of(const Reference& reference, gen::RequestId id) {
   request.ignore_eos = true;
   request.sampling.temperature = 0.8F;
   request.sampling.seed = 7 + id;
+  if (id == 2) {
+    request.ignore_eos = false;
+    request.stop_ids = {2};  // <|im_end|>
+    request.grammar = {.kind = gen::GrammarKind::kRegex, .source = "([a-z]{1,7} ){400,}"};
+  }
   return request;
 }
 

@@ -1,11 +1,21 @@
 #include "protocol/anthropic/messages_request.h"
 
+#include "protocol/answer_form.h"
 #include "protocol/anthropic/content.h"
 #include "protocol/anthropic/tools.h"
 #include "protocol/message_rules.h"
 
 namespace tandem::protocol::anthropic {
 namespace {
+
+/// {"type": "json_schema", "schema"}
+void read_format(const Json& format, const std::string& field, Fields& fields, chat::Request& out) {
+  Fields inner(format, field + ".");
+  if (inner.string("type", 64) != "json_schema") {
+    inner.refuse("type", R"(must be "json_schema")");
+  }
+  read_schema(inner, "schema", fields, field, out);
+}
 
 /// {effort, format}
 void read_output_config(Fields& fields, Json& template_arguments, WireRequest& out) {
@@ -19,10 +29,8 @@ void read_output_config(Fields& fields, Json& template_arguments, WireRequest& o
       template_arguments["reasoning_effort"] = above ? "high" : *effort;
     }
   }
-  if (inner.object("format")) {
-    // Claude Code asks for titles so, and takes prose.
-    warn(out.warnings,
-         {.code = "format_not_enforced", .message = "output_config.format is not enforced yet"});
+  if (const Json* format = inner.object("format")) {
+    read_format(*format, "output_config.format", fields, out.request);
   }
   if (inner.error()) fields.keep(*inner.error());
 }
@@ -72,6 +80,9 @@ Result<WireRequest> parse_messages(std::string_view body, const ParseContext& co
   read_template_arguments(fields, conversation.template_arguments);
   read_guards(fields, context, out.request.guards);
   read_output_config(fields, conversation.template_arguments, out);
+  if (const Json* format = fields.object("output_format")) {  // an older place for it
+    read_format(*format, "output_format", fields, out.request);
+  }
   conversation.continues_last_message = ends_with_answer(conversation.messages);
   read_the_rest(fields);
   if (const Status ok = finish_fields(fields, context, out); !ok) return ok.error();

@@ -200,11 +200,28 @@ TEST_CASE("messages request: documents and search results that are text are read
     ]}])")[0]["content"] == "T\n\nC\n\nD\n\nE\n\nS\nhttp://s\n\nF");
 }
 
-TEST_CASE("messages request: an unenforced format is told") {
-  const auto wire = parse_fields(
-      R"("output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}})");
-  REQUIRE(wire.value().warnings.size() == 1);
-  CHECK(wire->warnings[0].code == "format_not_enforced");
+TEST_CASE("messages request: a format binds the answer, at either place") {
+  for (const char* fields :
+       {R"("output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}})",
+        R"("output_format":{"type":"json_schema","schema":{"type":"object"}})"}) {
+    const auto wire = parse_fields(fields);
+    CHECK(wire.value().warnings.empty());
+    CHECK(wire->request.form.kind == chat::AnswerForm::Kind::kJsonSchema);
+    CHECK(wire->request.form.schema == Json{{"type", "object"}});
+  }
+}
+
+TEST_CASE("messages request: any tool, or a named one, must be called; strict is the schema's") {
+  const auto talk = [](const std::string& choice) {
+    return conversation_of(parse_fields(
+        R"("tools":[{"name":"f"},{"name":"g","strict":true}],"tool_choice":)" + choice));
+  };
+  CHECK(talk(R"({"type":"any"})").calls.is_required);
+  CHECK(talk(R"({"type":"any"})").calls.only.empty());
+  CHECK(talk(R"({"type":"tool","name":"g"})").calls.only == std::vector<std::string>{"g"});
+  CHECK_FALSE(talk(R"({"type":"auto"})").calls.is_required);
+  CHECK(talk(R"({"type":"auto"})").tools[1]["function"]["strict"] == true);
+  CHECK_FALSE(talk(R"({"type":"auto"})").tools[0]["function"].contains("strict"));
 }
 
 /// Lines "status type field | fields added to a request, or "body" and a whole body".

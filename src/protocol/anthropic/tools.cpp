@@ -31,6 +31,7 @@ std::optional<Json> read_tool(Fields& tool, std::vector<chat::Warning>& warnings
   if (description) function["description"] = *description;
   function["parameters"] =
       schema ? *schema : Json{{"type", "object"}, {"properties", Json::object()}};
+  if (tool.boolean("strict").value_or(false)) function["strict"] = true;
   return Json{{"type", "function"}, {"function", std::move(function)}};
 }
 
@@ -44,10 +45,16 @@ bool read_choice(Fields& fields, chat::Conversation& conversation) {
     conversation.parallel_calls = false;
   }
   if (choice.error()) fields.keep(*choice.error());
-  if (type == "any" || type == "tool") {
-    fields.unsupported("tool_choice", "that forces a call");
-  } else if (type != "auto" && type != "none") {
-    fields.refuse("tool_choice.type", R"(must be "auto" or "none")");
+  const bool is_forced = type == "any" || type == "tool";
+  if (!is_forced && type != "auto" && type != "none") {
+    fields.refuse("tool_choice.type", R"(must be "auto", "any", "tool" or "none")");
+  }
+  if (is_forced) conversation.calls = {.is_required = true, .field = "tool_choice"};
+  if (type == "tool") {
+    const auto name = choice.string("name", kMaxNameBytes);
+    if (!name) choice.refuse("name", "must name a tool");
+    if (choice.error()) fields.keep(*choice.error());
+    conversation.calls.only = {name.value_or("")};
   }
   return type != "none";
 }

@@ -162,6 +162,17 @@ TEST_CASE("ollama: a request with nothing to answer finds the model loaded") {
   }
 }
 
+TEST_CASE("ollama: a format binds the answer") {
+  DirectApi api(thought_text_and_call);
+  const auto schema = [&](const char* format) {
+    api.post("/api/chat", std::string(kAsk) + R"(,"stream":false,"format":)" + format + "}");
+    return api.service().last_request().form.schema;
+  };
+  CHECK(schema(R"("json")") == Json{{"type", "object"}});
+  CHECK(schema(R"({"type":"array"})") == Json{{"type", "array"}});
+  CHECK(schema(R"("")") == Json());
+}
+
 TEST_CASE("ollama: what is wrong or not offered is an error by name") {
   DirectApi api;
   const struct {
@@ -181,6 +192,7 @@ TEST_CASE("ollama: what is wrong or not offered is an error by name") {
       {"/api/chat", std::string(kAsk) + R"(,"think":3})", 400, "think"},
       {"/api/chat", std::string(kAsk) + R"(,"tools":[{"type":"function"}]})", 400, "tools[0]"},
       {"/api/chat", std::string(kAsk) + R"(,"logprobs":true})", 400, "logprobs"},
+      {"/api/chat", std::string(kAsk) + R"(,"format":"xml"})", 400, "format"},
       {"/api/chat", R"({"model":"other","messages":[]})", 404, "other"},
       {"/api/generate", R"({"prompt":"x","suffix":"y"})", 400, "suffix"},
       {"/api/generate", R"({"prompt":"x","template":"y"})", 400, "template"},

@@ -1,5 +1,6 @@
 #include "protocol/ollama/request.h"
 
+#include "protocol/answer_form.h"
 #include "protocol/message_rules.h"
 #include "protocol/ollama/messages.h"
 #include "protocol/ollama/options.h"
@@ -35,12 +36,23 @@ void read_think(Fields& fields, const ParseContext& context, Json& arguments, Wi
   }
 }
 
+/// "json", or a JSON schema.
+void read_format(Fields& fields, chat::Request& out) {
+  const Json* format = fields.any("format");
+  if (!format || *format == "") return;
+  if (*format == "json") return set_form(fields, "format", json_object_form(), out);
+  if (!format->is_object()) {
+    return fields.refuse_value("format", R"(must be "json" or a JSON schema)");
+  }
+  set_form(fields, "format", {.kind = chat::AnswerForm::Kind::kJsonSchema, .schema = *format}, out);
+}
+
 /// What both bodies have.
 void read_common(Fields& fields, const ParseContext& context, WireRequest& out) {
   read_model(fields, context, out);
   out.stream = fields.boolean("stream").value_or(true);
   read_options(fields, context, out);
-  refuse_unless_empty(fields, "format");
+  read_format(fields, out.request);
   refuse_unless_empty(fields, "logprobs");
   refuse_unless_empty(fields, "top_logprobs");
   fields.accept({"keep_alive", "truncate", "shift"});

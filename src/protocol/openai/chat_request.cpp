@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "protocol/openai/forced_output.h"
 #include "protocol/openai/messages.h"
 #include "protocol/openai/role_mapping.h"
 #include "protocol/openai/shared_fields.h"
@@ -14,19 +15,6 @@ void read_logprobs(Fields& fields, const ParseContext& context, chat::Request& o
   const auto top = fields.integer("top_logprobs", -1, context.options.max_top_logprobs);
   if (wanted) out.logprobs = top ? static_cast<uint32_t>(std::max<int64_t>(*top, 0)) : 0;
   if (!wanted && top.value_or(0) > 0) fields.refuse("top_logprobs", "needs logprobs to be true");
-}
-
-/// Whether the tools may be shown to the model.
-bool read_tool_choice(Fields& fields) {
-  const Json* choice = fields.any("tool_choice");
-  if (!choice || *choice == "auto") return true;
-  if (*choice == "none") return false;
-  if (choice->is_object() || *choice == "required") {
-    fields.unsupported("tool_choice", "that forces a call");
-  } else {
-    fields.refuse_value("tool_choice", R"(must be "auto" or "none")");
-  }
-  return true;
 }
 
 bool read_continuation(Fields& fields, const Json& messages) {
@@ -60,9 +48,9 @@ void refuse_unsupported(Fields& fields) {
 void read_conversation(Fields& fields, const ParseContext& context, WireRequest& out) {
   chat::Conversation conversation;
   conversation.messages = read_messages(fields, out.warnings);
-  Json tools = read_tools(fields);
+  conversation.tools = read_tools(fields);
   conversation.parallel_calls = fields.boolean("parallel_tool_calls").value_or(true);
-  if (read_tool_choice(fields)) conversation.tools = std::move(tools);
+  read_tool_choice(fields, conversation);
   read_template_arguments(fields, conversation.template_arguments);
   read_guards(fields, context, out.request.guards);
   conversation.continues_last_message = read_continuation(fields, conversation.messages);
@@ -71,6 +59,9 @@ void read_conversation(Fields& fields, const ParseContext& context, WireRequest&
   if (context.model.has_chat_template) {
     out.request.input = std::move(conversation);
   } else {
+    if (conversation.calls.is_required) {
+      return fields.unsupported("tool_choice", "that forces a call without a chat template");
+    }
     if (!conversation.tools.is_null()) {
       out.warnings.push_back({.code = "tools_not_in_template",
                               .message = "the model has no chat template to show tools in"});

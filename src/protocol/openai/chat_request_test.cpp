@@ -248,6 +248,47 @@ TEST_CASE("chat request: tools go to the template as sent, unless none may be ca
   CHECK_FALSE(conversation(tools + R"(,"parallel_tool_calls":false)").parallel_calls);
 }
 
+TEST_CASE("chat request: calls are forced, of any tool, some or one") {
+  const std::string tools = R"("tools":[{"type":"function","function":{"name":"f"}},
+    {"type":"function","function":{"name":"g"}}],"tool_choice":)";
+  const auto talk = [&](const std::string& choice) {
+    return std::get<chat::Conversation>(parse_fields(tools + choice).value().request.input);
+  };
+  using Names = std::vector<std::string>;
+  CHECK(talk(R"("required")").calls.is_required);
+  CHECK(talk(R"("required")").calls.only.empty());
+  CHECK(talk(R"({"type":"function","function":{"name":"g"}})").calls.only == Names{"g"});
+  CHECK(talk(R"({"type":"function","function":{"name":"g"}})").tools.size() == 2);
+  const auto some = [&](const std::string& mode) {
+    return talk(R"({"type":"allowed_tools","allowed_tools":{"mode":")" + mode +
+                R"(","tools":[{"type":"function","function":{"name":"g"}}]}})");
+  };
+  CHECK(some("required").calls.only == Names{"g"});
+  CHECK(some("required").tools.size() == 2);
+  CHECK_FALSE(some("auto").calls.is_required);
+  CHECK(some("auto").tools.size() == 1);
+}
+
+TEST_CASE("chat request: each way to say what the text must be") {
+  using Kind = chat::AnswerForm::Kind;
+  const auto form = [](const std::string& fields) {
+    return parse_fields(fields).value().request.form;
+  };
+  CHECK(form("").kind == Kind::kAny);
+  CHECK(form(R"("response_format":{"type":"text"})").kind == Kind::kAny);
+  CHECK(form(R"("response_format":{"type":"json_object"})").schema == Json{{"type", "object"}});
+  const auto schema = form(
+      R"("response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,
+         "schema":{"type":"object","title":"T"}}})");
+  CHECK(schema.schema["title"] == "T");
+  CHECK(schema.field == "response_format");
+  CHECK(form(R"("guided_json":{"type":"array"})").schema["type"] == "array");
+  CHECK(form(R"("guided_json":"{\"type\":\"array\"}")").schema["type"] == "array");
+  CHECK(form(R"("guided_regex":"a+")").source == "a+");
+  CHECK(form(R"("guided_choice":["a","b"])").choices.size() == 2);
+  CHECK(form(R"("guided_grammar":"start: \"a\"")").kind == Kind::kLark);
+}
+
 TEST_CASE("chat request: what five clients send is taken whole") {
   // opencode: an empty text beside calls, results as strings, the thinking it was shown.
   const auto opencode = parse(R"({"model":"tiny","max_tokens":8192,"messages":[

@@ -5,31 +5,18 @@
 #include <limits>
 
 #include "protocol/message_rules.h"
+#include "protocol/openai/forced_output.h"
 #include "protocol/openai/responses_input.h"
 
 namespace tandem::protocol::openai {
 namespace {
 
-/// Whether the tools may be shown to the model.
-bool may_call(Fields& fields) {
-  const Json* choice = fields.any("tool_choice");
-  if (!choice || *choice == "auto") return true;
-  if (*choice == "none") return false;
-  if (choice->is_object() || *choice == "required") {
-    fields.unsupported("tool_choice", "that forces a call");
-  } else {
-    fields.refuse_value("tool_choice", R"(must be "auto" or "none")");
-  }
-  return true;
-}
-
-void read_text_format(Fields& fields) {
+void read_text_format(Fields& fields, chat::Request& out) {
   const Json* text = fields.object("text");
   if (!text) return;
   Fields inner(*text, "text.");
   if (const Json* format = inner.object("format")) {
-    if (format->value("type", Json("text")) != "text")
-      inner.unsupported("format", "other than text");
+    read_format(*format, "text.format", fields, out);
   }
   if (inner.error()) fields.keep(*inner.error());
 }
@@ -159,13 +146,12 @@ Result<WireRequest> parse_responses(const Json& body,
   ResponsesTools tools;
   if (const Json* given = fields.array("tools")) tools.add(fields, *given, "tools", out.warnings);
   conversation.messages = read_input(fields, tools, kept.history, out.warnings);
-  if (may_call(fields) && !tools.functions.empty()) {
-    conversation.tools = std::move(tools.functions);
-  }
+  if (!tools.functions.empty()) conversation.tools = std::move(tools.functions);
+  read_tool_choice(fields, conversation);
   conversation.parallel_calls = fields.boolean("parallel_tool_calls").value_or(true);
   read_template_arguments(fields, conversation.template_arguments);
   read_guards(fields, context, out.request.guards);
-  read_text_format(fields);
+  read_text_format(fields, out.request);
   const Keeping keeping = read_keeping(fields, kept, out.warnings);
   read_previous(fields, kept);
   read_rest(fields);

@@ -174,6 +174,30 @@ TEST_CASE(
   CHECK(background->notes["echo"]["store"] == true);
 }
 
+TEST_CASE("responses request: calls are forced and text is bound, by the names of this wire") {
+  const std::string tools = R"({"input":"x","tools":[{"type":"function","name":"f","strict":true},
+    {"type":"custom","name":"c"},
+    {"type":"namespace","name":"n","tools":[{"type":"function","name":"g"}]}],"tool_choice":)";
+  const auto rule = [&](const std::string& choice) {
+    return talk_of(parse_response(tools + choice + "}")).calls;
+  };
+  using Names = std::vector<std::string>;
+  CHECK(rule(R"("required")").is_required);
+  CHECK(rule(R"({"type":"function","name":"f"})").only == Names{"f"});
+  CHECK(rule(R"({"type":"custom","name":"c"})").only == Names{"c"});
+  CHECK(rule(R"({"type":"function","name":"g","namespace":"n"})").only == Names{"n__g"});
+  const std::string some = R"({"type":"allowed_tools","tools":[{"type":"function","name":"f"}],)";
+  CHECK(rule(some + R"("mode":"required"})").only == Names{"f"});
+  CHECK_FALSE(rule(some + R"("mode":"auto"})").is_required);
+  CHECK(talk_of(parse_response(tools + some + R"("mode":"auto"}})")).tools.size() == 1);
+  CHECK(talk_of(parse_response(tools + R"("auto"})")).tools[0]["function"]["strict"] == true);
+  const auto wire = parse_response(
+      R"({"input":"x","text":{"format":{"type":"json_schema","name":"n","strict":true,
+          "schema":{"type":"object"}}}})");
+  CHECK(wire.value().request.form.schema == Json{{"type", "object"}});
+  CHECK(wire->request.form.field == "text.format");
+}
+
 TEST_CASE("responses request: every broken rule is refused with its status and field") {
   const struct {
     const char* body;
@@ -199,7 +223,11 @@ TEST_CASE("responses request: every broken rule is refused with its status and f
       {R"({"input":"x","tool_choice":"required"})", 400, "tool_choice"},
       {R"({"input":"x","tool_choice":{"type":"function","name":"f"}})", 400, "tool_choice"},
       {R"({"input":"x","tool_choice":"maybe"})", 400, "tool_choice"},
-      {R"({"input":"x","text":{"format":{"type":"json_schema"}}})", 400, "text.format"},
+      {R"({"input":"x","tools":[{"type":"function","name":"f"}],
+           "tool_choice":{"type":"web_search"}})",
+       400, "tool_choice.type"},
+      {R"({"input":"x","text":{"format":{"type":"json_schema"}}})", 400, "text.format.schema"},
+      {R"({"input":"x","text":{"format":{"type":"xml"}}})", 400, "text.format.type"},
       {R"({"input":"x","previous_response_id":"resp_none"})", 404, "previous_response_id"},
       {R"({"input":"x","background":true})", 400, "background"},
       {R"({"input":"x","conversation":"c"})", 400, "conversation"},

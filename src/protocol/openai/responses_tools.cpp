@@ -18,7 +18,7 @@ Json make_function(const std::string& name, const std::string& description, Json
   return Json{{"type", "function"}, {"function", std::move(function)}};
 }
 
-/// What a custom tool takes, in words: the grammar is not enforced yet.
+/// What a custom tool takes, in words.
 std::string custom_description(Fields& tool) {
   std::string text = tool.string("description", SIZE_MAX).value_or("");
   const Json* format = tool.object("format");
@@ -29,9 +29,16 @@ std::string custom_description(Fields& tool) {
   return text + "The input follows this grammar:\n" + definition.get<std::string>();
 }
 
-const Json& text_parameters() {
-  static const Json parameters = Json::parse(
+/// Of a text, which a regular expression binds where the tool has one.
+Json text_parameters(Fields& tool) {
+  Json parameters = Json::parse(
       R"({"type":"object","properties":{"input":{"type":"string"}},"required":["input"]})");
+  const Json* format = tool.object("format");
+  if (!format || format->value("syntax", Json()) != "regex") return parameters;
+  const Json definition = format->value("definition", Json());
+  if (definition.is_string()) {
+    parameters["properties"]["input"]["pattern"] = "^(?:" + definition.get<std::string>() + ")$";
+  }
   return parameters;
 }
 
@@ -85,13 +92,14 @@ void ResponsesTools::add_one(Fields& fields,
   if (name.empty()) inner.refuse("name", "must be a string that is not empty");
   const std::string seen = joined(name_space, name);
   if (type == "custom") {
-    functions.push_back(make_function(seen, custom_description(inner), text_parameters()));
+    functions.push_back(make_function(seen, custom_description(inner), text_parameters(inner)));
   } else {
     const std::string description = inner.string("description", SIZE_MAX).value_or("");
     const Json* schema = inner.object("parameters");
     functions.push_back(
         make_function(seen, description,
                       schema ? *schema : Json{{"type", "object"}, {"properties", Json::object()}}));
+    if (inner.boolean("strict").value_or(false)) functions.back()["function"]["strict"] = true;
   }
   if (inner.error()) return fields.keep(*inner.error());
   if (type == "custom" || !name_space.empty()) {

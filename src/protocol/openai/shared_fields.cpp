@@ -1,5 +1,7 @@
 #include "protocol/openai/shared_fields.h"
 
+#include "protocol/openai/forced_output.h"
+
 namespace tandem::protocol::openai {
 
 void read_shared(Fields& fields, const ParseContext& context, WireRequest& out) {
@@ -13,10 +15,7 @@ void read_shared(Fields& fields, const ParseContext& context, WireRequest& out) 
       static_cast<uint32_t>(fields.integer("n", 1, context.options.max_choices).value_or(1));
   read_stop(fields, "stop", context, out.request.stop);
   if (const Json* format = fields.object("response_format")) {
-    const auto type = format->find("type");
-    if (type == format->end() || *type != "text") {
-      fields.unsupported("response_format", "other than text");
-    }
+    read_format(*format, "response_format", fields, out.request);
   }
   fields.accept({"user", "metadata", "store", "service_tier", "prompt_cache_key",
                  "safety_identifier", "num_draft_tokens"});

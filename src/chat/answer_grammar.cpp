@@ -1,0 +1,183 @@
+#include "chat/answer_grammar.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "dialect/grammar.h"
+#include "grammar/source_limits.h"
+
+namespace tandem::chat {
+namespace {
+
+using Kind = AnswerForm::Kind;
+using Bound = Result<std::optional<gen::Grammar>>;
+
+Error about(Error error, const std::string& field) {
+  if (error.field == "grammar" && !field.empty()) error.field = field;
+  return error;
+}
+
+Error unusable(std::string message, const std::string& field) {
+  return {.code = ErrorCode::kInvalid, .message = std::move(message), .field = field};
+}
+
+gen::Grammar lark(std::string source) {
+  return {.kind = gen::GrammarKind::kLark, .source = std::move(source)};
+}
+
+const Conversation* conversation_of(const Request& request) {
+  return std::get_if<Conversation>(&request.input);
+}
+
+bool has_strict_tools(const Conversation& conversation) {
+  const dialect::Tools tools(conversation.tools);
+  return std::ranges::any_of(tools.list(), &dialect::Tool::strict);
+}
+
+/// Before it becomes part of a larger grammar, whose errors would name another place.
+Status check_form(const AnswerForm& form) {
+  switch (form.kind) {
+    case Kind::kJsonSchema:
+      return grammar::check_source(
+          {.kind = gen::GrammarKind::kJsonSchema,
+           .source = form.schema.dump(-1, ' ', false, Json::error_handler_t::replace)});
+    case Kind::kRegex:
+      return grammar::check_source({.kind = gen::GrammarKind::kRegex, .source = form.source});
+    case Kind::kLark:
+      if (form.source.find("::=") != std::string::npos) {
+        return unusable("grammars are written in Lark; EBNF (::=) is not offered", form.field);
+      }
+      return grammar::check_source(lark(form.source));
+    case Kind::kChoice:
+    case Kind::kAny:
+      break;
+  }
+  return {};
+}
+
+std::string expression_of(const AnswerForm& form) {
+  switch (form.kind) {
+    case Kind::kJsonSchema:
+      return dialect::json_expression(form.schema);
+    case Kind::kRegex:
+      return dialect::regex_expression(form.source);
+    case Kind::kChoice:
+      return dialect::choice_expression(form.choices);
+    case Kind::kLark:
+    case Kind::kAny:
+      break;
+  }
+  return "%lark {\n" + form.source + "\n}";
+}
+
+/// The text alone, without anything before it.
+gen::Grammar plain_grammar(const AnswerForm& form) {
+  if (form.kind == Kind::kLark) return lark(form.source);
+  if (form.kind == Kind::kRegex) {
+    return {.kind = gen::GrammarKind::kRegex, .source = form.source};
+  }
+  return lark("start: " + expression_of(form));
+}
+
+dialect::GrammarRequest request_for(const Conversation& conversation,
+                                    const dialect::Tools& tools,
+                                    const GrammarPlace& place) {
+  dialect::GrammarRequest request{.tools = tools, .only = conversation.calls.only};
+  request.parallel = conversation.parallel_calls;
+  if (place.may_think && place.model.thinking) {
+    request.thinking = {.start = place.model.thinking->start, .end = place.model.thinking->end};
+  }
+  request.in_thinking = place.in_thinking;
+  request.token = [&words =
+                       *place.model.tokenizer](std::string_view text) -> std::optional<int32_t> {
+    const auto id = words.id(text);
+    return id && words.stands_alone(*id) ? id : std::nullopt;
+  };
+  return request;
+}
+
+Bound checked(gen::Grammar grammar, const GrammarPlace& place, const std::string& field) {
+  if (Status usable = place.compiler.check(grammar); !usable) return about(usable.error(), field);
+  return std::optional(std::move(grammar));
+}
+
+Status check_names(const CallRule& rule, const dialect::Tools& tools) {
+  if (tools.empty()) return unusable("a call needs tools", rule.field);
+  for (const std::string& name : rule.only) {
+    if (!tools.has(name)) {
+      return unusable(fmt::format("there is no tool \"{}\"", name.substr(0, 80)), rule.field);
+    }
+  }
+  return {};
+}
+
+Bound required_calls(const Conversation& conversation, const GrammarPlace& place) {
+  const dialect::Tools tools(conversation.tools);
+  const std::string& field = conversation.calls.field;
+  if (Status named = check_names(conversation.calls, tools); !named) return named.error();
+  auto exact =
+      checked(lark(dialect::call_grammar(place.dialect, request_for(conversation, tools, place))),
+              place, field);
+  const bool has_loose = !std::ranges::all_of(tools.list(), &dialect::Tool::strict);
+  if (exact || exact.error().code != ErrorCode::kInvalid || !has_loose) return exact;
+  const dialect::Tools loose = tools.loosened();
+  return checked(
+      lark(dialect::call_grammar(place.dialect, request_for(conversation, loose, place))), place,
+      field);
+}
+
+Bound open_calls(const Conversation& conversation, const GrammarPlace& place) {
+  const dialect::Tools tools = dialect::Tools(conversation.tools).loosened();
+  auto source = dialect::open_grammar(place.dialect, request_for(conversation, tools, place));
+  if (!source) return std::optional<gen::Grammar>();
+  return checked(lark(std::move(*source)), place, "tools");
+}
+
+Bound form_grammar(const Request& request, const GrammarPlace& place) {
+  const AnswerForm& form = request.form;
+  if (Status usable = check_form(form); !usable) return about(usable.error(), form.field);
+  // By itself first: beside thinking and calls it would not show that no text fits it.
+  auto alone = checked(plain_grammar(form), place, form.field);
+  const Conversation* conversation = conversation_of(request);
+  const bool begins =
+      conversation != nullptr && !(conversation->continues_last_message && !place.in_thinking);
+  if (!alone || !begins) return alone;
+  const dialect::Tools tools = dialect::Tools(conversation->tools).loosened();
+  const auto asked = request_for(*conversation, tools, place);
+  return checked(lark(dialect::text_grammar(place.dialect, asked, expression_of(form))), place,
+                 form.field);
+}
+
+}  // namespace
+
+bool is_bound(const Request& request) {
+  if (request.form.kind != Kind::kAny) return true;
+  const Conversation* conversation = conversation_of(request);
+  return conversation != nullptr &&
+         (conversation->calls.is_required || has_strict_tools(*conversation));
+}
+
+bool binds_open_calls(const Conversation& conversation, const GrammarPlace& place) {
+  const dialect::Tools tools = dialect::Tools(conversation.tools).loosened();
+  if (tools.empty()) return true;
+  return dialect::open_grammar(place.dialect, request_for(conversation, tools, place)).has_value();
+}
+
+Result<std::optional<gen::Grammar>> answer_grammar(const Request& request,
+                                                   const GrammarPlace& place) {
+  if (!is_bound(request)) return std::optional<gen::Grammar>();
+  if (request.ignore_eos) {
+    return unusable("an answer of a form, or with calls of one, ends with it", "ignore_eos");
+  }
+  const Conversation* conversation = conversation_of(request);
+  if (conversation != nullptr && conversation->calls.is_required) {
+    return required_calls(*conversation, place);
+  }
+  if (request.form.kind != Kind::kAny) return form_grammar(request, place);
+  return open_calls(*conversation, place);
+}
+
+}  // namespace tandem::chat

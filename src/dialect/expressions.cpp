@@ -1,0 +1,68 @@
+// Expressions of Lark for text of a form.
+#include <algorithm>
+#include <array>
+
+#include "dialect/grammar.h"
+#include "dialect/json_text.h"
+
+namespace tandem::dialect {
+namespace {
+
+/// Formats of strings that llguidance enforces; others say nothing about what is valid.
+constexpr std::array<std::string_view, 10> kFormats = {
+    "date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"};
+
+constexpr const char* kSpace = "( |\\n[ \\t]{0,40})";
+
+void drop_unknown_formats(Json& schema) {
+  if (schema.is_object() && schema.contains("format") && schema["format"].is_string()) {
+    const auto& format = schema["format"].get_ref<const std::string&>();
+    if (std::ranges::find(kFormats, format) == kFormats.end()) schema.erase("format");
+  }
+  if (!schema.is_structured()) return;
+  for (auto& [name, inner] : schema.items()) {
+    if (schema.is_object() && (name == "enum" || name == "const")) continue;  // values
+    drop_unknown_formats(inner);
+  }
+}
+
+}  // namespace
+
+std::string json_expression(const Json& schema) {
+  Json bounded = schema;
+  if (bounded.is_object()) {
+    drop_unknown_formats(bounded);
+    bounded["x-guidance"] = {{"whitespace_pattern", kSpace}};
+  }
+  return "%json " + bounded.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string regex_expression(std::string_view pattern) {
+  std::string out = "/";
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (c == '\\' && i + 1 < pattern.size()) {
+      out += c;
+      out += pattern[++i];
+    } else if (c == '/') {
+      out += "\\/";
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\r') {
+      out += "\\r";
+    } else {
+      out += c;
+    }
+  }
+  return out + "/";
+}
+
+std::string choice_expression(const std::vector<std::string>& choices) {
+  std::string any;
+  for (const std::string& choice : choices) {
+    any += (any.empty() ? "" : " | ") + json_string(choice);
+  }
+  return "(" + any + ")";
+}
+
+}  // namespace tandem::dialect

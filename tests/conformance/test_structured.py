@@ -1,0 +1,236 @@
+"""Answers that must have a form or calls, on each wire, by the model itself; and plain requests beside them."""
+
+import concurrent.futures
+import json
+import random
+import re
+import time
+
+import jsonschema
+import openai
+import pytest
+
+QUESTION = [{"role": "user", "content": "Tell me about a town."}]
+TOWN = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 12},
+        "size": {"type": "integer", "minimum": 1, "maximum": 999},
+        "kind": {"enum": ["port", "market"]},
+    },
+    "required": ["name", "size", "kind"],
+    "additionalProperties": False,
+}
+TOOLS = [
+    {"type": "function", "function": {"name": "found", "parameters": TOWN}},
+    {"type": "function", "function": {"name": "leave", "parameters": {"type": "object", "properties": {}}}},
+]
+
+
+def ask(client, model, **fields):
+    fields = {"temperature": 1.5, "max_tokens": 200, "seed": 7} | fields
+    return client.chat.completions.create(model=model, messages=QUESTION, **fields)
+
+
+def schema_format(schema):
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
+
+
+def random_schema(rng, depth=0):
+    """A schema whose values are short, so that answers end."""
+    kinds = ["integer", "boolean", "string", "enum", "null"] + (["object", "array", "anyOf"] * 2 if depth < 2 else [])
+    kind = rng.choice(kinds)
+    if kind == "integer":
+        low = rng.randint(-50, 50)
+        return {"type": "integer", "minimum": low, "maximum": low + rng.randint(0, 500)}
+    if kind == "string":
+        if rng.random() < 0.3:
+            return {"type": "string", "pattern": rng.choice(["^[a-f]{2,5}$", "^(north|south)-[0-9]{1,3}$"])}
+        return {"type": "string", "maxLength": rng.randint(0, 8)}
+    if kind == "enum":
+        return {"enum": rng.sample([None, True, 3, -2.5, "a b", 'q"', ["x"], {"y": 1}], rng.randint(1, 4))}
+    if kind == "array":
+        return {"type": "array", "items": random_schema(rng, depth + 1), "minItems": rng.randint(0, 1), "maxItems": 3}
+    if kind == "anyOf":
+        return {"anyOf": [random_schema(rng, depth + 1) for _ in range(2)]}
+    if kind == "object":
+        return random_object(rng, depth)
+    return {"type": kind}
+
+
+def random_object(rng, depth=0):
+    names = rng.sample(["id", "naïve", "to do", "x-y", "n"], rng.randint(1, 3))
+    return {
+        "type": "object",
+        "properties": {name: random_schema(rng, depth + 1) for name in names},
+        "required": [name for name in names if rng.random() < 0.7],
+        "additionalProperties": False,
+    }
+
+
+def test_random_schemas_always_validate_and_plain_rows_beside_them_do_not_change(client, model):
+    rng = random.Random(11)
+    schemas = [random_object(rng) for _ in range(24)]
+
+    def plain(seed):
+        choice = ask(client, model, seed=seed, max_tokens=60).choices[0]
+        return choice.finish_reason, choice.message.content
+
+    def bound(schema):
+        return ask(client, model, response_format=schema_format(schema), max_tokens=400).choices[0]
+
+    alone = [plain(seed) for seed in range(6)]
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        jobs = [(schema, pool.submit(bound, schema)) for schema in schemas]
+        beside = [pool.submit(plain, seed) for seed in range(6)]
+        answers = [(schema, job.result()) for schema, job in jobs]
+        assert [job.result() for job in beside] == alone
+    assert sum(answer.finish_reason == "stop" for _, answer in answers) > len(answers) * 3 // 4
+    for schema, answer in answers:
+        if answer.finish_reason == "stop":  # others were cut off at max_tokens
+            jsonschema.validate(json.loads(answer.message.content), schema)
+
+
+def test_any_object_without_a_word_of_json_in_the_prompt(client, model):
+    for seed in range(4):
+        choice = ask(client, model, response_format={"type": "json_object"}, temperature=0.7, seed=seed).choices[0]
+        assert choice.message.content.startswith("{")
+        if choice.finish_reason == "stop":
+            assert isinstance(json.loads(choice.message.content), dict)
+
+
+def test_patterns_choices_and_grammars(client, model):
+    def text(**extra):
+        return ask(client, model, extra_body=extra).choices[0].message.content
+
+    assert re.fullmatch(r"[A-Z][a-z]{2,6}, \d{4}/\d", text(guided_regex=r"[A-Z][a-z]{2,6}, \d{4}/\d"))
+    assert text(guided_choice=["yes", 'no "way"', "päron"]) in ["yes", 'no "way"', "päron"]
+    assert re.fullmatch(r"(tic|tac){2}\.", text(guided_grammar='start: two "."\ntwo: w w\nw: "tic" | "tac"'))
+    jsonschema.validate(json.loads(text(guided_json=TOWN)), TOWN)
+
+
+def test_calls_are_forced_of_any_tool_or_one(client, model):
+    for choice, names in [
+        ("required", {"found", "leave"}),
+        ({"type": "function", "function": {"name": "found"}}, {"found"}),
+        ({"type": "function", "function": {"name": "leave"}}, {"leave"}),
+    ]:
+        for stream in (False, True):
+            calls = []
+            if stream:
+                with client.chat.completions.stream(
+                    model=model, messages=QUESTION, tools=TOOLS, tool_choice=choice, parallel_tool_calls=False,
+                    temperature=1.5, seed=3, max_tokens=400,
+                ) as events:  # fmt: skip
+                    for _ in events:
+                        pass
+                    answer = events.get_final_completion().choices[0]
+            else:
+                answer = ask(client, model, tools=TOOLS, tool_choice=choice, parallel_tool_calls=False, max_tokens=400)
+                answer = answer.choices[0]
+            calls = answer.message.tool_calls
+            assert answer.finish_reason == "tool_calls"
+            assert len(calls) == 1
+            assert calls[0].function.name in names
+            if calls[0].function.name == "found":
+                jsonschema.validate(json.loads(calls[0].function.arguments), TOWN)
+
+
+def test_seeds_choices_logprobs_and_stops_are_as_without_a_grammar(client, model):
+    fields = {"response_format": schema_format(TOWN), "n": 3, "logprobs": True, "top_logprobs": 2}
+    first = ask(client, model, **fields)
+    again = ask(client, model, **fields)
+    texts = [choice.message.content for choice in first.choices]
+    assert texts == [choice.message.content for choice in again.choices]
+    assert len(set(texts)) == 3
+    for choice in first.choices:
+        jsonschema.validate(json.loads(choice.message.content), TOWN)
+        spelled = b"".join(bytes(token.bytes) for token in choice.logprobs.content)
+        assert spelled.decode() == choice.message.content
+        # Those of the model itself, which may like what is not allowed better.
+        assert any(token.logprob < min(t.logprob for t in token.top_logprobs) for token in choice.logprobs.content)
+    stopped = ask(client, model, response_format=schema_format(TOWN), stop=['"size"'])
+    assert stopped.choices[0].finish_reason == "stop"
+    assert '"size"' not in stopped.choices[0].message.content
+    cut = ask(client, model, response_format=schema_format(TOWN), max_tokens=4)
+    assert cut.choices[0].finish_reason == "length"
+    late = ask(client, model, response_format=schema_format(TOWN), extra_body={"min_tokens": 190})
+    jsonschema.validate(json.loads(late.choices[0].message.content), TOWN)
+
+
+def test_other_wires(client, claude, model):
+    response = client.responses.create(
+        model=model, input="A town.", text={"format": {"type": "json_schema", "name": "n", "schema": TOWN}},
+        temperature=1.5, max_output_tokens=200,
+    )  # fmt: skip
+    jsonschema.validate(json.loads(response.output_text), TOWN)
+    tool = {"type": "function", "name": "found", "parameters": TOWN, "strict": True}
+    called = client.responses.create(
+        model=model, input="A town.", tools=[tool], tool_choice={"type": "function", "name": "found"},
+        temperature=1.5, max_output_tokens=400,
+    )  # fmt: skip
+    call = next(item for item in called.output if item.type == "function_call")
+    jsonschema.validate(json.loads(call.arguments), TOWN)
+
+    form = {"format": {"type": "json_schema", "schema": TOWN}}
+    message = claude.messages.create(
+        model=model, messages=QUESTION, max_tokens=200, extra_body={"output_config": form, "temperature": 1}
+    )
+    jsonschema.validate(json.loads(message.content[0].text), TOWN)
+    tools = [{"name": "found", "input_schema": TOWN}, {"name": "leave", "input_schema": {"type": "object"}}]
+    for choice, names in [({"type": "any"}, {"found", "leave"}), ({"type": "tool", "name": "found"}, {"found"})]:
+        message = claude.messages.create(
+            model=model, messages=QUESTION, max_tokens=400, tools=tools,
+            tool_choice=choice | {"disable_parallel_tool_use": True}, extra_body={"temperature": 1},
+        )  # fmt: skip
+        assert message.stop_reason == "tool_use"
+        blocks = [block for block in message.content if block.type == "tool_use"]
+        assert [block.name in names for block in blocks] == [True]
+        if blocks[0].name == "found":
+            jsonschema.validate(blocks[0].input, TOWN)
+
+
+HOSTILE = [
+    {"type": "string", "pattern": "^+[a-z]$"},
+    {"type": "string", "pattern": "(?<=x)y"},
+    {"type": "string", "pattern": "(" * 5000 + ")" * 5000},
+    {"type": "string", "pattern": "(a{1000}){1000}"},
+    {"$ref": "#"},
+    {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}},
+    {"properties": {"foo": "bar"}},
+    {"not": {"type": "string"}},
+    {"type": "nonsense"},
+    {"allOf": [{"type": "string", "pattern": f"^.*{i}.*$"} for i in range(40)]},
+    {"type": "object", "properties": {f"p{i}": {"type": "string", "pattern": f"^[a-z]{{3}}{i}$"} for i in range(1500)}},
+]
+
+
+@pytest.mark.parametrize("schema", HOSTILE, ids=lambda schema: json.dumps(schema)[:40])
+def test_what_is_hostile_or_not_offered_is_refused_at_once(client, model, schema):
+    start = time.monotonic()
+    with pytest.raises(openai.BadRequestError) as refusal:
+        ask(client, model, response_format=schema_format(schema))
+    assert time.monotonic() - start < 1
+    assert refusal.value.param == "response_format"
+    assert len(refusal.value.message) < 3000
+    assert ask(client, model, max_tokens=2).choices[0].finish_reason == "length"
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"guided_grammar": "start: " + "(" * 60_000 + '"a"' + ")" * 60_000},
+        {"guided_grammar": 'root ::= "a"'},
+        {"guided_grammar": "start: missing"},
+        {"guided_regex": "(" * 5000},
+        {"guided_regex": "((a{900}){900}){900}"},
+        {"guided_regex": "a", "ignore_eos": True},
+    ],
+    ids=lambda extra: str(extra)[:40],
+)
+def test_hostile_grammars_are_refused_at_once(client, model, extra):
+    start = time.monotonic()
+    with pytest.raises(openai.BadRequestError):
+        ask(client, model, extra_body=extra)
+    assert time.monotonic() - start < 1
+    assert ask(client, model, max_tokens=2).choices[0].finish_reason == "length"
