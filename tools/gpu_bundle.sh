@@ -32,7 +32,7 @@ rm -rf "$stage" "$out"/part-*
 mkdir -p "$stage/build/bin" "$stage/build/lib" "$stage/build/tests/golden" "$stage/models"
 for program in $programs; do
   objcopy --strip-debug "$build/bin/$program" "$stage/build/bin/$program"
-  ldd "$build/bin/$program" | awk '$3 ~ /lib(spdlog|fmt|ssl|crypto|xxhash)\.so/ {print $3}'
+  ldd "$build/bin/$program" | awk '$3 ~ /lib(spdlog|fmt|ssl|crypto|xxhash|sqlite3)\.so/ {print $3}'
 done | sort -u | xargs -I{} cp -L {} "$stage/build/lib/"
 "$root/tests/golden/make.sh" "$stage/build/checkpoints" >/dev/null
 cp -r "$root/tests/golden/logits" "$root/tests/golden/default_model.json" "$stage/build/tests/golden/"

@@ -28,13 +28,16 @@ class FakeService final : public Service {
   FakeService(const FakeService&) = delete;
   FakeService& operator=(const FakeService&) = delete;
 
-  ~FakeService() override {
+  ~FakeService() override { stop(); }
+
+  /// Cancels what the script still plays: no event of it comes after this.
+  void stop() {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
     }
     changed_.notify_all();
-    for (std::thread& player : players_) player.join();
+    for (std::thread& player : std::exchange(players_, {})) player.join();
   }
 
   ModelInfo model() const override { return model_; }

@@ -49,6 +49,13 @@ class StateServer {
     server_ = net::Server::start(std::move(listening), std::move(router)).value();
   }
 
+  ~StateServer() {
+    server_.reset();
+    service_.stop();
+  }
+  StateServer(const StateServer&) = delete;
+  StateServer& operator=(const StateServer&) = delete;
+
   chat::FakeService& service() { return service_; }
   store::Store& store() { return *store_; }
 
@@ -389,7 +396,7 @@ TEST_CASE("responses state: a purge beside the server takes what is being made t
 
 TEST_CASE("responses state: more than the bound is not kept, and the newest stay") {
   const store::TestFolder folder;
-  StateServer server(folder, says({std::string(2000, 'x')}), {}, {.max_bytes = 10'000});
+  StateServer server(folder, says({std::string(2000, 'x')}), {}, {.max_bytes = 13'400});
   std::vector<std::string> ids;
   for (int i = 0; i < 6; ++i) {
     ids.push_back(server.post("/responses", R"({"input":"x","store":true})")["id"]);

@@ -17,8 +17,9 @@ uint64_t size_of(const std::string& owner, const std::string& key, std::string_v
 /// When this table was last purged.
 Result<int64_t> last_purge(sqlite3* db, const std::string& table) {
   const std::string own = "purged." + table;
-  Statement asked(db, "SELECT max(value) FROM meta WHERE name IN ('purged', ?1)", "read");
-  const auto row = asked.bind(own).step();
+  const std::string above = "purged." + table.substr(0, table.find('.'));
+  Statement asked(db, "SELECT max(value) FROM meta WHERE name IN ('purged', ?1, ?2)", "read");
+  const auto row = asked.bind(own).bind(above).step();
   if (!row) return row.error();
   return asked.integer(0);
 }

@@ -243,7 +243,10 @@ Result<std::vector<TableFigures>> Database::figures() {
 
 Status Database::purge(const std::string& table) {
   const Status erased = write([&](sqlite3* db) -> Status {
-    Statement rows(db, "DELETE FROM blobs WHERE ?1 = '' OR tbl = ?1", "purged");
+    Statement rows(db,
+                   "DELETE FROM blobs WHERE ?1 = '' OR tbl = ?1"
+                   " OR substr(tbl, 1, length(?1) + 1) = ?1 || '.'",
+                   "purged");
     if (auto done = rows.bind(table).run(); !done) return done;
     Statement mark(db, "INSERT OR REPLACE INTO meta VALUES(?1, ?2)", "purged");
     return mark.bind("purged" + (table.empty() ? table : "." + table)).bind(now()).run();

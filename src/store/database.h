@@ -62,8 +62,9 @@ class Database {
   /// Every table that holds something, by name.
   Result<std::vector<TableFigures>> figures();
 
-  /// Erases one table, or all when the name is empty, from the file and its log, and a damaged file
-  /// that was moved aside. What other processes were about to write is refused (BlobTable::put).
+  /// Erases one table with those below it ("a" takes "a.b" too), or all when the name is empty,
+  /// from the file and its log; with all, a damaged file that was moved aside. What other processes
+  /// were about to write is refused (BlobTable::put).
   Status purge(const std::string& table = {});
 
   /// Overwrites what was erased in the log too, as far as nobody reads it.

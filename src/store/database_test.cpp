@@ -185,10 +185,15 @@ TEST_CASE("state file: a purge of one table leaves the others") {
   const auto database = opened(folder);
   BlobTable a(*database, "a");
   BlobTable b(*database, "b");
-  REQUIRE(a.put("", "k", "v"));
-  REQUIRE(b.put("", "k", "v"));
+  BlobTable below(*database, "a.events");
+  BlobTable beside(*database, "ab");
+  for (const BlobTable* table : {&a, &b, &below, &beside}) REQUIRE(table->put("", "k", "v"));
   REQUIRE(database->purge("a"));
   CHECK_FALSE(a.get("", "k").value());
+  CHECK_FALSE(below.get("", "k").value());
+  CHECK(beside.get("", "k").value());
+  CHECK(below.put("", "old", "v", folder.now - 1));
+  CHECK_FALSE(below.get("", "old").value());
   CHECK(b.get("", "k").value());
   CHECK(b.put("", "old", "v", folder.now - 1));
   CHECK(b.get("", "old").value());

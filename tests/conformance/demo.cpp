@@ -187,6 +187,7 @@ int serve(const char* state_folder) {
   int signal = 0;
   sigwait(&signals, &signal);
   (*server)->stop(std::chrono::seconds(1));
+  service.stop();
   return 0;
 }
 

@@ -6,12 +6,15 @@ import queue
 import re
 import signal
 import subprocess
+import tempfile
 import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("TANDEM_BIN", str(ROOT / "build/release/bin/tandem"))
 START_LIMIT_S = 300
 STOP_LIMIT_S = 60
+# What these servers keep is not among what the user's keep.
+ENVIRONMENT = {**os.environ, "XDG_STATE_HOME": tempfile.mkdtemp(prefix="tandem-state-")}
 
 
 def find_url(process):
@@ -34,7 +37,7 @@ def find_url(process):
 
 def running(words):
     """The URL of a server that is started with these words, and ended afterwards."""
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
     try:
         yield find_url(process)
     finally:

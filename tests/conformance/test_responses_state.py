@@ -8,7 +8,8 @@ import time
 
 import openai
 import pytest
-from conftest import command, demo, running
+from conftest import command, demo
+from server import running
 
 LONG = {"ignore_eos": True}  # the scripted model goes on until it is stopped
 
@@ -197,6 +198,20 @@ def test_keys_and_purge_of_the_real_server(tmp_path):
             alpha.responses.retrieve(made.id)
         assert not any(b"xylophone" in file.read_bytes() for file in state.iterdir() if file.is_file())
     assert "nothing is kept" in privacy("show", "--state-dir", str(state))
+
+
+@pytest.mark.skipif("TANDEM_URL" in os.environ or "TANDEM_COMMAND" in os.environ, reason="needs a server of its own")
+def test_an_end_of_the_real_server_in_the_middle(tmp_path):
+    words = [*command(), "--drain", "0", "--state-dir", str(tmp_path / "state")]
+    with contextlib.contextmanager(running)(words) as url:
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        model = client.models.list().data[0].id
+        made = client.responses.create(model=model, input="Hi", background=True, extra_body=LONG)
+    with contextlib.contextmanager(running)(words) as url:
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        found = client.responses.retrieve(made.id)
+        assert found.status == "failed"
+        assert "stopped" in found.error.message
 
 
 @pytest.mark.skipif("TANDEM_URL" in os.environ or "TANDEM_COMMAND" in os.environ, reason="needs a server of its own")

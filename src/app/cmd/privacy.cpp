@@ -67,7 +67,9 @@ Status purge(store::Database& database, const std::string& only) {
   if (const Status done = database.purge(only); !done) return done;
   uint64_t entries = 0;
   for (const store::TableFigures& table : *tables) {
-    if (only.empty() || table.name == only) entries += table.entries;
+    if (only.empty() || table.name == only || table.name.starts_with(only + ".")) {
+      entries += table.entries;
+    }
   }
   std::printf("%llu entries were erased from %s\n", static_cast<unsigned long long>(entries),
               database.file().c_str());

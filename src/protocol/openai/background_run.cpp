@@ -133,7 +133,9 @@ void BackgroundRun::pull(const std::shared_ptr<Watcher>& watcher) {
 
 void BackgroundRun::watch(const ReplyPtr& reply, size_t first) {
   const auto watcher = std::make_shared<Watcher>(Watcher{.reply = reply, .next = first});
-  reply->start(200, net::sse_headers());
+  net::Headers headers = net::sse_headers();
+  headers.push_back({"X-Request-Id", record().id()});
+  reply->start(200, std::move(headers));
   if (!catch_up(watcher)) pull(watcher);
 }
 

@@ -43,6 +43,12 @@ Result<KeptResponse> decode(const std::string& bytes) {
   return Error{ErrorCode::kCorrupt, "a kept response cannot be read"};
 }
 
+/// So many quarters of what all may take.
+store::Limits share(store::Limits limits, uint64_t quarters) {
+  limits.max_bytes = limits.max_bytes / 4 * quarters;
+  return limits;
+}
+
 /// The response in a body, or in the event that ends a stream.
 Json response_in(const std::string& text) {
   if (text.starts_with('{')) return Json::parse(text, nullptr, false);
@@ -60,8 +66,8 @@ void append_items(const KeptResponse& kept, Json& items) {
 
 KeptResponses::KeptResponses(store::Store& store, store::Limits limits)
     : store_(store),
-      records_(store.database(), "responses", limits),
-      events_(store.database(), "response_events", limits) {
+      records_(store.database(), "responses", share(limits, 3)),
+      events_(store.database(), "responses.events", share(limits, 1)) {
   store_.queue().keep_trimmed(records_);
   store_.queue().keep_trimmed(events_);
 }
@@ -81,12 +87,13 @@ Result<std::optional<KeptResponse>> KeptResponses::find(const std::string& owner
   return std::optional<KeptResponse>(std::move(*kept));
 }
 
-/// Of a server that ended before the response did.
+/// Of a server that ended before the response did, or could not write its end.
 Result<KeptResponse> KeptResponses::failed(const std::string& owner, KeptResponse kept) const {
   kept.response["status"] = "failed";
-  kept.response["error"] =
-      Json{{"code", "server_error"},
-           {"message", "the server ended before this response did: ask again"}};
+  const char* why = kept.server == store_.server()
+                        ? "the end of this response could not be written to disk: ask again"
+                        : "the server ended before this response did: ask again";
+  kept.response["error"] = Json{{"code", "server_error"}, {"message", why}};
   const auto replaced = records_.replace(owner, kept.id(), encode(kept));
   if (!replaced) return replaced.error();
   return kept;

@@ -36,6 +36,7 @@ void append_items(const KeptResponse& kept, Json& items);
 /// store::BlobTable.
 class KeptResponses {
  public:
+  /// The limits are those of records and events together.
   KeptResponses(store::Store& store, store::Limits limits);
 
   /// Waits for writes that were left. A record that a dead server was making is failed, here and in
