@@ -9,6 +9,7 @@
 
 #include "app/model_info.h"
 #include "app/model_path.h"
+#include "app/replay_options.h"
 #include "app/system.h"
 #include "chat/model_dialect.h"
 #include "format/checkpoint.h"
@@ -88,11 +89,14 @@ Result<std::unique_ptr<ScriptedSession>> ScriptedSession::start(const SessionOpt
       std::move(*script), text, chat::dialect_of(text, options.tool_dialect), info.max_context);
   session->service_ = std::make_unique<chat::LocalService>(
       *session->player_, text, info,
-      chat::LocalServiceOptions{.tool_dialect = options.tool_dialect,
-                                .on_choice = [player = session->player_.get()](
-                                                 const chat::Request& request, gen::RequestId id) {
-                                  player->announce(request, id);
-                                }});
+      chat::LocalServiceOptions{
+          .tool_dialect = options.tool_dialect,
+          .on_choice = [player = session->player_.get()](
+                           const chat::Request& request,
+                           gen::RequestId id) { player->announce(request, id); },
+          .memory = options.turns,
+          .handle_key = options.handle_key});
+  session->turns_ = options.turns;
   return session;
 }
 
@@ -107,6 +111,10 @@ nlohmann::ordered_json ScriptedSession::instances() const {
 
 std::optional<std::string> ScriptedSession::unready_reason() const {
   return draining_ ? std::optional<std::string>("draining") : std::nullopt;
+}
+
+void ScriptedSession::write_metrics(protocol::MetricsText& out) const {
+  if (turns_) app::write_metrics(out, *turns_);
 }
 
 bool ScriptedSession::wait_drained(std::chrono::milliseconds time) {

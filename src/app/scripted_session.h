@@ -24,7 +24,7 @@ class ScriptedSession final : public Backend {
   nlohmann::ordered_json instances() const override;
   std::optional<std::string> unready_reason() const override;
   std::optional<std::string> end_reason() const override { return std::nullopt; }
-  void write_metrics(protocol::MetricsText&) const override {}
+  void write_metrics(protocol::MetricsText& out) const override;
   bool wait_ready(std::chrono::milliseconds) override { return true; }
   void drain() override { draining_ = true; }
   bool wait_drained(std::chrono::milliseconds time) override;
@@ -35,6 +35,7 @@ class ScriptedSession final : public Backend {
 
   std::unique_ptr<script::Player> player_;
   std::unique_ptr<chat::LocalService> service_;  // goes first: no request outlives it
+  std::shared_ptr<replay::Memory> turns_;        // null: none are remembered
   std::atomic<bool> draining_ = false;
 };
 

@@ -11,6 +11,7 @@
 #include "app/instance_json.h"
 #include "app/instance_metrics.h"
 #include "app/model_info.h"
+#include "app/replay_options.h"
 #include "app/system.h"
 #include "base/log.h"
 #include "chat/local_service.h"
@@ -144,6 +145,7 @@ Session::Session(text::ModelText text,
                  const SessionOptions& options)
     : text_(std::move(text)),
       split_(std::move(split)),
+      turns_(options.turns),
       generator_(std::move(generator)),
       service_(std::make_unique<chat::LocalService>(
           *generator_,
@@ -151,7 +153,9 @@ Session::Session(text::ModelText text,
           std::move(info),
           chat::LocalServiceOptions{.tool_dialect = options.tool_dialect,
                                     .thinking_wrap_up = options.thinking_wrap_up,
-                                    .prepares_grammars = true})) {}
+                                    .prepares_grammars = true,
+                                    .memory = options.turns,
+                                    .handle_key = options.handle_key})) {}
 
 // stop() gives every request its last event; only then may the service go.
 Session::~Session() { generator_->stop(); }
@@ -178,6 +182,7 @@ std::optional<std::string> Session::end_reason() const {
 
 void Session::write_metrics(protocol::MetricsText& out) const {
   app::write_metrics(out, {generator_->snapshot()});
+  if (turns_) app::write_metrics(out, *turns_);
 }
 
 }  // namespace tandem::app

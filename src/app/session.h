@@ -54,6 +54,7 @@ class Session final : public Backend {
 
   const text::ModelText text_;
   const topology::SplitChoice split_;
+  const std::shared_ptr<replay::Memory> turns_;  // null: none are remembered
   std::unique_ptr<control::InstanceGenerator> generator_;
   std::unique_ptr<chat::Service> service_;
 };

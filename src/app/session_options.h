@@ -3,9 +3,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "app/model_options.h"
+#include "replay/memory.h"
 
 namespace tandem::app {
 
@@ -22,6 +24,8 @@ struct SessionOptions {
   std::string reasoning_dialect;    // see text/tokenizer.h, or "none"; empty: as the model shows
   std::string thinking_wrap_up;     // see chat/local_service.h
   std::string rank_log;             // file for the ranks' log lines; empty: stderr
+  std::shared_ptr<replay::Memory> turns;  // answers that are remembered; null: none. No option
+  std::string handle_key;                 // of handles on them. No option
 };
 
 /// Declares them as options of a command.

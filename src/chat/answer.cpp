@@ -83,6 +83,8 @@ void Answer::append_text(text::TokenId id, std::vector<EventBody>& out) {
 void Answer::parse(const StopFinder::Found& found, std::vector<EventBody>& out) {
   deliver(parser_.feed(found.text), out);
   if (parser_.is_over()) {
+    beyond_ = static_cast<size_t>(
+        std::ranges::count_if(drawn_, [this](const Drawn& token) { return token.begin >= said_; }));
     drawn_.clear();  // of the calls' end, and what follows: no text
     return end(own_end(), "", out);
   }
@@ -94,6 +96,7 @@ void Answer::parse(const StopFinder::Found& found, std::vector<EventBody>& out) 
 
 void Answer::deliver(const std::vector<dialect::Event>& events, std::vector<EventBody>& out) {
   for (const dialect::Event& event : events) {
+    said_ = std::max(said_, event.end);
     if (std::holds_alternative<dialect::Text>(event.body)) {
       deliver_text(event, out);
     } else {
@@ -137,7 +140,7 @@ void Answer::deliver_call(const dialect::Event& event, std::vector<EventBody>& o
     out.emplace_back(CallArguments{.call = part->call, .json = part->json});
   } else if (const auto* ended = std::get_if<dialect::CallEnded>(&event.body)) {
     if (ended->complete) ++whole_calls_;
-    out.emplace_back(CallEnded{.call = ended->call});
+    out.emplace_back(CallEnded{.call = ended->call, .is_complete = ended->complete});
   } else if (std::holds_alternative<dialect::Misfit>(event.body)) {
     ++misfits_;
   }

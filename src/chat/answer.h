@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,12 @@ class Answer {
 
   bool done() const { return done_; }
 
+  /// All so far, also those that were put in and the stop id, but for those behind the end of the
+  /// calls that the answer ended with.
+  std::span<const text::TokenId> tokens() const {
+    return {tokens_.data(), tokens_.size() - beyond_};
+  }
+
   /// The answer goes on with other tokens than those that the generator drew: all of its tokens so
   /// far, for a generation that goes on from there. The one before is of no use any more. Once.
   std::optional<std::vector<text::TokenId>> take_detour();
@@ -95,6 +102,8 @@ class Answer {
   std::deque<Drawn> drawn_;
   std::vector<text::TokenId> tokens_;  // of the answer, also those that were put in
   RepeatedSpan repeats_;
+  size_t beyond_ = 0;  // of these, behind the answer's end
+  size_t said_ = 0;    // bytes of the answer's text that events were made of
   std::vector<Guard> acted_;
   uint32_t detours_ = 0;
   bool on_detour_ = false;                 // until take_detour()

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
 #include "chat/message_forms.h"
 #include "chat/model_dialect.h"
@@ -39,6 +40,8 @@ Result<std::optional<std::string>> attempt(text::ChatContext& context,
     content = content.get<std::string>() + kEndMark;
   }
   context.messages = std::move(messages);
+  // Such templates show calls only of messages without text, as OpenAI's wire has them.
+  if (settings.chat_template.mentions("['content'] is none")) leave_out_blanks(context.messages);
   auto prompt = settings.chat_template.render(context, settings.now);
   if (!prompt) return prompt.error();
   if (!has_late_system_texts(*prompt, context.messages)) return std::optional<std::string>();
@@ -50,28 +53,70 @@ Result<std::optional<std::string>> attempt(text::ChatContext& context,
   return std::optional<std::string>(std::move(*prompt));
 }
 
-}  // namespace
+/// What is given to the template: the variables, and the forms of the messages.
+struct Forms {
+  text::ChatContext context;
+  std::vector<Json> messages;
+  bool is_empty = false;  // nothing was said
+  bool continues = false;
+};
 
-Result<std::string> render(const Conversation& conversation, const RenderSettings& settings) {
+Result<Forms> prepare(const Conversation& conversation, const RenderSettings& settings) {
   auto messages =
       plain_messages(conversation.messages, settings.chat_template.mentions("developer"));
   if (!messages) return messages.error();
-  text::ChatContext context = make_context(conversation, settings);
+  Forms out{.context = make_context(conversation, settings), .messages = {}};
+  out.is_empty = messages->empty();
+  out.continues = conversation.continues_last_message && !out.is_empty;
+  const text::ChatTemplate& reader = settings.chat_template;
+  if (reader.mentions("message.thinking") && !reader.mentions("reasoning_content")) {
+    name_thinking(*messages);
+  }
   if (settings.describes_tools != nullptr) {
     *messages =
         with_described_tools(std::move(*messages), conversation.tools, *settings.describes_tools);
-    context.tools = nullptr;
+    out.context.tools = nullptr;
   }
-  const bool continues = conversation.continues_last_message && !messages->empty();
+  out.messages = forms_of(*messages);
+  return out;
+}
+
+}  // namespace
+
+Result<Rendering> render_any(const Conversation& conversation, const RenderSettings& settings) {
+  auto forms = prepare(conversation, settings);
+  if (!forms) return forms.error();
   std::optional<Error> refusal;
-  for (const Json& form : forms_of(*messages)) {
-    auto prompt = attempt(context, form, continues, settings);
-    if (prompt && *prompt && !messages->empty()) return std::move(**prompt);
+  for (size_t i = 0; i < forms->messages.size(); ++i) {
+    auto prompt =
+        attempt(forms->context, std::move(forms->messages[i]), forms->continues, settings);
+    if (prompt && *prompt && !forms->is_empty) {
+      return Rendering{.text = std::move(**prompt), .form = i};
+    }
     if (!prompt && !refusal) refusal = invalid(prompt.error().message);
   }
   if (refusal) return *refusal;
-  if (messages->empty()) return invalid("there are no messages");
+  if (forms->is_empty) return invalid("there are no messages");
   return invalid("the chat template leaves a system message out of the prompt");
+}
+
+Result<std::string> render(const Conversation& conversation, const RenderSettings& settings) {
+  auto rendered = render_any(conversation, settings);
+  if (!rendered) return rendered.error();
+  return std::move(rendered->text);
+}
+
+Result<std::string> render_form(const Conversation& conversation,
+                                const RenderSettings& settings,
+                                size_t form) {
+  auto forms = prepare(conversation, settings);
+  if (!forms) return forms.error();
+  if (form >= forms->messages.size()) return invalid("the messages have no such form");
+  auto prompt =
+      attempt(forms->context, std::move(forms->messages[form]), forms->continues, settings);
+  if (!prompt) return prompt.error();
+  if (!*prompt) return invalid("the chat template leaves a system message out of the prompt");
+  return std::move(**prompt);
 }
 
 bool ends_in_thinking(std::string_view prompt,

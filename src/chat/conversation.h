@@ -33,6 +33,19 @@ struct RenderSettings {
 /// about the conversation as it is.
 Result<std::string> render(const Conversation& conversation, const RenderSettings& settings);
 
+/// A prompt, and which of the forms it is of: the number is the same for all conversations with the
+/// same roles, names and kinds of content.
+struct Rendering {
+  std::string text;
+  size_t form = 0;
+};
+Result<Rendering> render_any(const Conversation& conversation, const RenderSettings& settings);
+
+/// Renders one form. kInvalid when there is none of that number, or the template refuses it.
+Result<std::string> render_form(const Conversation& conversation,
+                                const RenderSettings& settings,
+                                size_t form);
+
 /// True when the prompt leaves a thinking block open: its last start marker has only white space
 /// behind it, or (`continues`) no end marker.
 bool ends_in_thinking(std::string_view prompt,

@@ -57,6 +57,7 @@ struct CallArguments {
 
 struct CallEnded {
   uint32_t call = 0;
+  bool is_complete = true;  // false: closed for the model, which did not write it to its end
 };
 
 /// kToolCalls: the answer ended by itself, and there are calls in it.

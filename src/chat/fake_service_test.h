@@ -42,7 +42,7 @@ class FakeService final : public Service {
 
   ModelInfo model() const override { return model_; }
 
-  Result<uint32_t> submit(Request request, Sink sink) override {
+  Result<Accepted> submit(Request request, Sink sink) override {
     const std::lock_guard lock(mutex_);
     if (refusal_) return *refusal_;
     const uint32_t tokens = prompt_tokens(request);
@@ -62,7 +62,7 @@ class FakeService final : public Service {
       players_.emplace_back([this, id, events = script_(request)] { play(id, events); });
     }
     changed_.notify_all();
-    return tokens;
+    return Accepted{.prompt_tokens = tokens, .divergence = divergence_};
   }
 
   Result<uint32_t> count_prompt(const Request& request) const override {
@@ -173,6 +173,12 @@ class FakeService final : public Service {
     warnings_ = std::move(warnings);
   }
 
+  /// Where every further request left what was known.
+  void diverge(Divergence divergence) {
+    const std::lock_guard lock(mutex_);
+    divergence_ = std::move(divergence);
+  }
+
   /// Waits for the n-th submission and returns its id; empty when it does not come in 10 s.
   std::string wait_for_submission(size_t n = 1) {
     std::unique_lock lock(mutex_);
@@ -267,6 +273,7 @@ class FakeService final : public Service {
   std::set<std::string> cancelled_;
   std::optional<Error> refusal_;
   std::vector<Warning> warnings_;
+  std::optional<Divergence> divergence_;
   Request last_;
   bool stopping_ = false;
   std::vector<std::thread> players_;

@@ -74,6 +74,7 @@ class LocalService::Call : public std::enable_shared_from_this<Call> {
   Call(const std::shared_ptr<const AnswerRules>& rules,
        gen::Request generation,
        uint32_t choices,
+       const TurnRecorder::Settings& recording,
        std::shared_ptr<Generations> generations,
        Sink sink)
       : generation_(std::move(generation)),
@@ -81,7 +82,9 @@ class LocalService::Call : public std::enable_shared_from_this<Call> {
         sink_(std::move(sink)),
         started_(SteadyClock().now()),
         running_(choices) {
-    for (uint32_t i = 0; i < choices; ++i) choices_.emplace_back(rules, generations_->new_id());
+    for (uint32_t i = 0; i < choices; ++i) {
+      choices_.emplace_back(rules, recording.of_choice(i), generations_->new_id());
+    }
   }
 
   /// Called before each generation is submitted, with its id.
@@ -114,10 +117,13 @@ class LocalService::Call : public std::enable_shared_from_this<Call> {
 
  private:
   struct Choice {
-    Choice(std::shared_ptr<const AnswerRules> rules, gen::RequestId id)
-        : answer(std::move(rules)), generation(id) {}
+    Choice(std::shared_ptr<const AnswerRules> rules,
+           TurnRecorder::Settings recording,
+           gen::RequestId id)
+        : answer(std::move(rules)), recorder(std::move(recording)), generation(id) {}
 
     Answer answer;                           // guarded by mutex_
+    TurnRecorder recorder;                   // as well
     std::atomic<gen::RequestId> generation;  // whose events count
   };
 
@@ -151,7 +157,10 @@ class LocalService::Call : public std::enable_shared_from_this<Call> {
       Choice& choice = choices_[index];
       Answer& answer = choice.answer;
       if (answer.done() || choice.generation != id) return;
-      for (EventBody& body : answer.take(event)) deliver({index, std::move(body)});
+      for (EventBody& body : answer.take(event)) {
+        choice.recorder.take(body, answer.tokens());
+        deliver({index, std::move(body)});
+      }
       detour = answer.take_detour();
       if (detour) choice.generation = generations_->new_id();
       stopped = answer.done() && !event.is_last();
@@ -252,6 +261,8 @@ LocalService::LocalService(gen::Generator& generator,
             return grammar::Vocabulary{.tokenizer = tokenizer, .eos = eos, .logits = size};
           },
           grammar::CompilerOptions{.most_running = 2})),
+      replay_(text_, dialect_, options_.memory, options_.handle_key),
+      known_(std::make_shared<replay::KnownPrompts>()),
       calls_(std::make_shared<Calls>()),
       generations_(std::make_shared<Generations>(generator)),
       embedder_(generator, [all = generations_] { return all->new_id(); }) {
@@ -260,9 +271,9 @@ LocalService::LocalService(gen::Generator& generator,
 
 LocalService::~LocalService() { generations_->stop(); }
 
-Result<uint32_t> LocalService::submit(Request request, Sink sink) {
+Result<Accepted> LocalService::submit(Request request, Sink sink) {
   if (auto valid = check(request); !valid) return valid.error();
-  auto prompt = make_prompt(request);
+  auto prompt = make_prompt(request, true);
   if (!prompt) return prompt.error();
   if (auto fits = check_fits(*prompt); !fits) return fits.error();
   auto bound = answer_grammar(request, grammar_place(request, prompt->in_thinking));
@@ -271,7 +282,10 @@ Result<uint32_t> LocalService::submit(Request request, Sink sink) {
   gen::Request generation = to_generation(request, *prompt);
   generation.grammar = *std::move(bound);
   const auto rules = make_rules(request, *prompt, generation);
-  const auto call = std::make_shared<Call>(rules, std::move(generation), request.choices,
+  TurnRecorder::Settings recording = this->recording(request, *prompt);
+  Accepted out{.prompt_tokens = static_cast<uint32_t>(prompt->ids.size()),
+               .divergence = divergence(request, *prompt, recording)};
+  const auto call = std::make_shared<Call>(rules, std::move(generation), request.choices, recording,
                                            generations_, std::move(sink));
   if (options_.on_choice) {
     call->on_submit([request, tell = options_.on_choice](gen::RequestId id) { tell(request, id); });
@@ -286,7 +300,7 @@ Result<uint32_t> LocalService::submit(Request request, Sink sink) {
     calls_->remove(request.id, call.get());
     return accepted.error();
   }
-  return static_cast<uint32_t>(prompt->ids.size());
+  return out;
 }
 
 std::shared_ptr<const AnswerRules> LocalService::make_rules(const Request& request,
@@ -314,7 +328,7 @@ std::shared_ptr<const AnswerRules> LocalService::make_rules(const Request& reque
 }
 
 Result<uint32_t> LocalService::count_prompt(const Request& request) const {
-  auto prompt = make_prompt(request);
+  auto prompt = make_prompt(request, false);
   if (!prompt) return prompt.error();
   return static_cast<uint32_t>(prompt->ids.size());
 }
@@ -413,29 +427,38 @@ Status LocalService::check(const Request& request) const {
   return {};
 }
 
-Result<LocalService::Prompt> LocalService::make_prompt(const Request& request) const {
+Result<LocalService::Prompt> LocalService::make_prompt(const Request& request,
+                                                       bool is_counted) const {
   if (const auto* conversation = std::get_if<Conversation>(&request.input)) {
-    return render_prompt(request, *conversation);
+    return render_prompt(request, *conversation, is_counted);
   }
   return raw_prompt(std::get<RawPrompt>(request.input));
 }
 
+RenderSettings LocalService::render_settings(const Conversation& conversation) const {
+  return {.chat_template = *text_.chat_template,
+          .default_arguments = options_.template_arguments,
+          .has_thinking = text_.thinking.has_value(),
+          .describes_tools = hides_tools(conversation, text_) ? &dialect_ : nullptr,
+          .now = options_.local_time()};
+}
+
+Status LocalService::check_template() const {
+  if (text_.chat_template != nullptr) return {};
+  return Error{.code = ErrorCode::kUnsupported,
+               .message = "the model has no chat template; ask for a completion of a prompt",
+               .field = "messages"};
+}
+
 Result<std::string> LocalService::render(const Conversation& conversation) const {
-  if (text_.chat_template == nullptr) {
-    return Error{.code = ErrorCode::kUnsupported,
-                 .message = "the model has no chat template; ask for a completion of a prompt",
-                 .field = "messages"};
-  }
-  return chat::render(conversation,
-                      {.chat_template = *text_.chat_template,
-                       .default_arguments = options_.template_arguments,
-                       .has_thinking = text_.thinking.has_value(),
-                       .describes_tools = hides_tools(conversation, text_) ? &dialect_ : nullptr,
-                       .now = options_.local_time()});
+  if (const Status has = check_template(); !has) return has.error();
+  return chat::render(conversation, render_settings(conversation));
 }
 
 Result<LocalService::Prompt> LocalService::render_prompt(const Request& request,
-                                                         const Conversation& asked) const {
+                                                         const Conversation& asked,
+                                                         bool is_counted) const {
+  if (const Status has = check_template(); !has) return has.error();
   const bool may_not_think = request.guards.thinking_budget == 0U;
   Conversation conversation = asked;
   if (may_not_think) conversation.template_arguments["enable_thinking"] = false;
@@ -443,18 +466,56 @@ Result<LocalService::Prompt> LocalService::render_prompt(const Request& request,
   if (loop > 0 && request.guards.steer_tool_loop) {
     conversation.messages = steered(std::move(conversation.messages), loop);
   }
-  auto rendered = render(conversation);
+  auto rendered =
+      replay_.prompt(conversation, render_settings(conversation), request.salt, is_counted);
   if (!rendered) return rendered.error();
-  bool in_thinking = text_.thinking && ends_in_thinking(*rendered, *text_.thinking,
+  bool in_thinking = text_.thinking && ends_in_thinking(rendered->text, *text_.thinking,
                                                         conversation.continues_last_message);
   if (in_thinking && may_not_think) {
-    *rendered += thinking_close(text_, dialect_);
+    rendered->open_further(thinking_close(text_, dialect_));
     in_thinking = false;
   }
-  auto ids = text_.tokenizer->encode(*rendered, false);
+  Prompt prompt{.ids = {}, .is_conversation = true, .in_thinking = in_thinking};
+  auto ids = rendered->encode(*text_.tokenizer, prompt.spans);
   if (!ids) return ids.error();
   if (ids->empty()) return invalid("the chat template makes an empty prompt of it", "messages");
-  return Prompt{.ids = std::move(*ids), .is_conversation = true, .in_thinking = in_thinking};
+  prompt.ids = std::move(*ids);
+  prompt.text = std::move(rendered->text);
+  prompt.start = std::move(rendered->start);
+  return prompt;
+}
+
+TurnRecorder::Settings LocalService::recording(const Request& request, Prompt& prompt) const {
+  if (request.ignore_eos) prompt.start.reset();
+  const auto* conversation = std::get_if<Conversation>(&request.input);
+  return {.memory = options_.memory,
+          .start = std::move(prompt.start),
+          .id = request.id,
+          .cuts_calls = conversation != nullptr && !conversation->parallel_calls,
+          .outlives = request.gives_handle,
+          .stop_ids = text_.eos,
+          .tokenizer = text_.tokenizer,
+          .known = known_};
+}
+
+std::optional<Divergence> LocalService::divergence(const Request& request,
+                                                   const Prompt& prompt,
+                                                   TurnRecorder::Settings& recording) const {
+  auto added = known_->add(request.salt + '\0' + request.client, prompt.ids);
+  recording.ticket = std::move(added.ticket);
+  const auto* conversation = std::get_if<Conversation>(&request.input);
+  if (!added.divergence || conversation == nullptr) return std::nullopt;
+  const size_t offset =
+      offset_of(added.divergence->token, prompt.ids, prompt.spans, *text_.tokenizer);
+  const size_t message = message_at(offset, prompt.text, conversation->messages);
+  Divergence out{.message = static_cast<uint32_t>(message),
+                 .role = {},
+                 .reusable_tokens = added.divergence->token,
+                 .known_tokens = added.divergence->known_tokens};
+  if (message < conversation->messages.size()) {
+    out.role = conversation->messages[message].value("role", "");
+  }
+  return out;
 }
 
 Result<LocalService::Prompt> LocalService::raw_prompt(const RawPrompt& raw) const {

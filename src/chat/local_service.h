@@ -9,10 +9,12 @@
 
 #include "chat/answer.h"
 #include "chat/answer_grammar.h"
+#include "chat/divergence.h"
 #include "chat/embedder.h"
 #include "chat/generations.h"
 #include "chat/model_dialect.h"
 #include "chat/service.h"
+#include "chat/turn_replay.h"
 #include "gen/generator.h"
 #include "text/checkpoint_text.h"
 
@@ -29,6 +31,8 @@ struct LocalServiceOptions {
   /// Said at the end of a thought that is closed for the model, such as "Time to answer."
   std::string thinking_wrap_up = {};
   bool prepares_grammars = false;  // at once, in the background; else with the first one
+  std::shared_ptr<replay::Memory> memory = {};  // of answers; null: none is shown as it was drawn
+  std::string handle_key = {};                  // of handles on them (replay/handle.h)
 };
 
 /// Serves conversations and raw prompts. A raw prompt's answer is all text: thinking is told apart
@@ -49,7 +53,7 @@ class LocalService final : public Service {
   /// The context is that of the model or what the generator can hold, whichever is less; the
   /// generator may not know before it is ready.
   ModelInfo model() const override;
-  Result<uint32_t> submit(Request request, Sink sink) override;
+  Result<Accepted> submit(Request request, Sink sink) override;
   Result<uint32_t> count_prompt(const Request& request) const override;
   Result<std::string> render(const Conversation& conversation) const override;
   Result<std::vector<gen::TokenId>> encode(std::string_view text, bool add_special) const override;
@@ -67,13 +71,25 @@ class LocalService final : public Service {
     std::vector<gen::TokenId> ids;
     bool is_conversation = false;
     bool in_thinking = false;
+    std::optional<TurnStart> start = {};  // what the answer is remembered with
+    std::string text = {};                // of conversations
+    std::vector<TextSpan> spans = {};     // which tokens are which of it
   };
 
   std::shared_ptr<const AnswerRules> make_rules(const Request& request,
                                                 const Prompt& prompt,
                                                 const gen::Request& generation) const;
-  Result<Prompt> make_prompt(const Request& request) const;
-  Result<Prompt> render_prompt(const Request& request, const Conversation& conversation) const;
+  /// `is_counted`: whether what is replayed counts.
+  Result<Prompt> make_prompt(const Request& request, bool is_counted) const;
+  Result<Prompt> render_prompt(const Request& request,
+                               const Conversation& conversation,
+                               bool is_counted) const;
+  RenderSettings render_settings(const Conversation& conversation) const;
+  Status check_template() const;
+  TurnRecorder::Settings recording(const Request& request, Prompt& prompt) const;
+  std::optional<Divergence> divergence(const Request& request,
+                                       const Prompt& prompt,
+                                       TurnRecorder::Settings& recording) const;
   Result<Prompt> raw_prompt(const RawPrompt& raw) const;
   Status check(const Request& request) const;
   Status check_ids(const std::vector<gen::TokenId>& ids, const char* field) const;
@@ -92,6 +108,8 @@ class LocalService final : public Service {
   const dialect::Dialect& dialect_;
   const std::vector<gen::TokenId> thinking_close_;
   const std::unique_ptr<grammar::Compiler> compiler_;
+  const TurnReplay replay_;
+  const std::shared_ptr<replay::KnownPrompts> known_;
   const std::shared_ptr<Calls> calls_;
   const std::shared_ptr<Generations> generations_;  // shared with sinks, which may outlive this
   Embedder embedder_;

@@ -128,6 +128,7 @@ Result<Json> plain_messages(const Json& messages, bool knows_developer) {
       return bad_messages("each message must be an object with a role");
     }
     Json copy = message;
+    copy.erase(kTurnHandle);
     Json& content = copy["content"];
     if (content.is_null()) content = "";
     if (content.is_array()) {
@@ -146,6 +147,25 @@ Result<Json> plain_messages(const Json& messages, bool knows_developer) {
     plain.push_back(std::move(copy));
   }
   return plain;
+}
+
+void name_thinking(Json& messages) {
+  for (Json& message : messages) {
+    const auto given = message.find("reasoning_content");
+    if (given == message.end() || !given->is_string() || message.contains("thinking")) continue;
+    Json thinking{{"content", *given}};
+    if (has_calls(message)) {
+      thinking["content"] = joined(thinking, message);
+      message["content"] = "";
+    }
+    if (thinking["content"] != "") message["thinking"] = thinking["content"];
+  }
+}
+
+void leave_out_blanks(Json& messages) {
+  for (Json& message : messages) {
+    if (has_calls(message) && message["content"] == "") message["content"] = nullptr;
+  }
 }
 
 std::vector<Json> forms_of(const Json& messages) {

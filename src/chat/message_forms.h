@@ -14,6 +14,13 @@ namespace tandem::chat {
 /// (field "messages") when a message is not an object with a role, or has content of another kind.
 Result<Json> plain_messages(const Json& messages, bool knows_developer);
 
+/// For templates that read thinking from `thinking`, and take either that or text beside calls:
+/// such a message's text follows its thinking there. Requires plain messages.
+void name_thinking(Json& messages);
+
+/// Empty content beside calls becomes null.
+void leave_out_blanks(Json& messages);
+
 /// The messages as they are, then the forms to try when a template refuses them, mildest first. All
 /// forms differ. Requires plain messages.
 std::vector<Json> forms_of(const Json& messages);

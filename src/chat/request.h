@@ -17,6 +17,10 @@ namespace tandem::chat {
 
 using Json = nlohmann::ordered_json;
 
+/// In a message of the assistant: what a client was given to name the turn by (replay/handle.h).
+/// Templates do not see it.
+inline constexpr const char* kTurnHandle = "turn_handle";
+
 /// What an answer's text must be; thinking may come before it.
 struct AnswerForm {
   enum class Kind : uint8_t { kAny, kJsonSchema, kRegex, kChoice, kLark };
@@ -74,9 +78,10 @@ struct Request {
   std::optional<uint32_t> logprobs;
   gen::Priority priority = gen::Priority::kNormal;
   std::optional<std::chrono::milliseconds> deadline;
-  GuardSettings guards;      // of conversations; raw prompts are left alone
-  uint32_t index_reuse = 0;  // see gen::Request
-  AnswerForm form = {};      // with tools, calls stay possible
+  GuardSettings guards;       // of conversations; raw prompts are left alone
+  uint32_t index_reuse = 0;   // see gen::Request
+  AnswerForm form = {};       // with tools, calls stay possible
+  bool gives_handle = false;  // with thinking goes a handle on the answer (kTurnHandle)
 
   bool operator==(const Request&) const = default;
 };

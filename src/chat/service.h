@@ -3,11 +3,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "chat/divergence.h"
 #include "chat/embedding.h"
 #include "chat/event.h"
 #include "chat/request.h"
@@ -41,6 +43,12 @@ struct Warning {
   bool operator==(const Warning&) const = default;
 };
 
+/// A request that was taken.
+struct Accepted {
+  uint32_t prompt_tokens = 0;
+  std::optional<Divergence> divergence = {};  // unset: it goes on with a known prompt, or none is
+};
+
 /// Serves one model. Thread-safe.
 class Service {
  public:
@@ -48,11 +56,11 @@ class Service {
 
   virtual ModelInfo model() const = 0;
 
-  /// Renders, encodes and submits. Returns the number of prompt tokens. Refused (no event follows):
+  /// Renders, encodes and submits. Refused (no event follows):
   /// kInvalid (template's own message, bad ids), kTooLarge with field "messages" or "prompt" (names
   /// prompt and context sizes), kBusy, kUnavailable, kConflict (id in use). Accepted: exactly one
   /// last event for each choice.
-  virtual Result<uint32_t> submit(Request request, Sink sink) = 0;
+  virtual Result<Accepted> submit(Request request, Sink sink) = 0;
 
   /// How many tokens submit() would make of the prompt, also where it is too long. Other errors are
   /// those of submit().

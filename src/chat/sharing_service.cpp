@@ -39,14 +39,14 @@ class SharingService::Shared {
   const std::string& id() const { return id_; }
 
   /// Others may join from here on.
-  void accept(uint32_t prompt_tokens) {
+  void accept(const Accepted& accepted) {
     const std::lock_guard lock(mutex_);
-    prompt_tokens_ = prompt_tokens;
+    accepted_ = accepted;
     is_joinable_ = true;
   }
-  uint32_t prompt_tokens() {
+  Accepted accepted() {
     const std::lock_guard lock(mutex_);
-    return prompt_tokens_;
+    return accepted_;
   }
 
   void begin(const std::string& id, const Sink& sink) {
@@ -125,7 +125,7 @@ class SharingService::Shared {
   std::vector<Event> events_;
   std::vector<bool> ended_;  // by choice
   std::deque<Member> members_;
-  uint32_t prompt_tokens_ = 0;
+  Accepted accepted_;
   bool is_joinable_ = false;
 };
 
@@ -171,7 +171,7 @@ SharingService::SharingService(Service& inner) : inner_(inner), table_(std::make
 
 SharingService::~SharingService() = default;
 
-Result<uint32_t> SharingService::submit(Request request, Sink sink) {
+Result<Accepted> SharingService::submit(Request request, Sink sink) {
   if (!is_determined(request)) return inner_.submit(std::move(request), std::move(sink));
   if (table_->of(request.id) != nullptr) {
     return Error{.code = ErrorCode::kConflict,
@@ -184,7 +184,7 @@ Result<uint32_t> SharingService::submit(Request request, Sink sink) {
     if (!has_joined || running->is_ended()) table_->remove(request.id);
     if (has_joined) {
       ++joined_;
-      return running->prompt_tokens();
+      return running->accepted();
     }
   }
   const auto shared = std::make_shared<Shared>(inner_, request);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "chat/service.h"
@@ -23,7 +24,7 @@ class SharingService final : public Service {
   ~SharingService() override;
 
   ModelInfo model() const override { return inner_.model(); }
-  Result<uint32_t> submit(Request request, Sink sink) override;
+  Result<Accepted> submit(Request request, Sink sink) override;
   Result<uint32_t> count_prompt(const Request& request) const override {
     return inner_.count_prompt(request);
   }
@@ -42,6 +43,9 @@ class SharingService final : public Service {
   }
   std::vector<Warning> warnings(const Request& request) const override {
     return inner_.warnings(request);
+  }
+  Result<uint64_t> embed(EmbeddingRequest request, EmbeddingSink sink) override {
+    return inner_.embed(std::move(request), std::move(sink));
   }
   bool cancel(const std::string& id) override;
 

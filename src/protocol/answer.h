@@ -48,6 +48,7 @@ struct AnswerHead {
   bool logprobs = false;
   std::vector<chat::Warning> warnings = {};
   const Clock* clock = nullptr;  // for wires that tell how long it took; outlives the request
+  std::string turn_handle = {};  // by which a client may name this answer (replay/handle.h)
 };
 
 /// Writes the events of one request for one client. Calls come one at a time.

@@ -35,6 +35,10 @@ bool allows_parallel_calls(const chat::Request& request) {
 
 }  // namespace
 
+std::string salt_of(const Api& api, const net::Request& request) {
+  return api.options().separate_clients ? request.key_id : std::string();
+}
+
 int64_t unix_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -69,17 +73,17 @@ void Call::start(Api& api, const net::Request& request, const ReplyPtr& reply, P
   chat::Request& wanted = parts.wire.request;
   wanted.id = parts.id;
   wanted.client = request.key_id.empty() ? request.peer : request.key_id;
-  if (api.options().separate_clients) wanted.salt = request.key_id;
+  wanted.salt = salt_of(api, request);
   // Shared with the sink, which the service keeps until the last event.
   const auto call = std::make_shared<Call>(api, reply, parts, std::move(parts.encoder));
-  const auto tokens = api.service().submit(
+  const auto taken = api.service().submit(
       std::move(wanted), [call](chat::Event event) { call->receive(std::move(event)); });
-  if (!tokens) {
+  if (!taken) {
     api.table().forget(parts.id);
-    return refuse(*call->encoder_, tokens.error());
+    return refuse(*call->encoder_, taken.error());
   }
-  api.table().accept(parts.id, *tokens);
-  call->accepted(*tokens);
+  api.table().accept(parts.id, *taken);
+  call->accepted(taken->prompt_tokens);
 }
 
 /// Opens the stream and handles what came before.

@@ -67,6 +67,9 @@ class Call : public std::enable_shared_from_this<Call> {
   bool rest_is_useless_ = false;  // a choice failed while others go on
 };
 
+/// What keeps a client's prefixes and answers apart from those of others; empty where all share.
+std::string salt_of(const Api& api, const net::Request& request);
+
 int64_t unix_seconds();
 
 /// prefix + 24 random hex digits.

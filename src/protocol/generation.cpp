@@ -2,6 +2,7 @@
 
 #include "protocol/call.h"
 #include "protocol/errors.h"
+#include "replay/handle.h"
 
 namespace tandem::protocol {
 
@@ -28,15 +29,17 @@ void begin_generation(const Wire& wire,
   for (chat::Warning& warning : api.service().warnings(parsed.request)) {
     parsed.warnings.push_back(std::move(warning));
   }
-  auto encoder = wire.make_encoder({.id = id,
-                                    .model = parsed.model,
-                                    .fingerprint = api.options().fingerprint,
-                                    .created = unix_seconds(),
-                                    .include_usage = parsed.include_usage,
-                                    .logprobs = parsed.request.logprobs.has_value(),
-                                    .warnings = parsed.warnings,
-                                    .clock = &api.clock()},
-                                   parsed, api.options());
+  auto encoder = wire.make_encoder(
+      {.id = id,
+       .model = parsed.model,
+       .fingerprint = api.options().fingerprint,
+       .created = unix_seconds(),
+       .include_usage = parsed.include_usage,
+       .logprobs = parsed.request.logprobs.has_value(),
+       .warnings = parsed.warnings,
+       .clock = &api.clock(),
+       .turn_handle = replay::seal(api.options().signing_key, salt_of(api, request), id)},
+      parsed, api.options());
   Call::start(api, request, reply,
               {.id = id,
                .endpoint = wire.endpoint,

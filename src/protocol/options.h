@@ -16,8 +16,8 @@ struct Options {
   std::vector<std::string> aliases;  // further names of the served model
   std::string owner = "tandem";      // owned_by of model entries
   std::string fingerprint;           // system_fingerprint
-  std::string signing_key;           // of thinking blocks
   store::Limits state;               // of responses that are kept
+  std::string signing_key;           // of handles on answers (replay/handle.h)
   gen::Sampling sampling;            // for fields that a request leaves out
   chat::GuardSettings guards;        // the same
   bool strict_fields = false;        // refuse unknown fields instead of ignoring them

@@ -26,6 +26,14 @@ const char* phase(const RequestRecord& record) {
   return record.started ? "prefill" : "queue";
 }
 
+Json to_json(const std::optional<chat::Divergence>& divergence) {
+  if (!divergence) return nullptr;
+  return {{"message", divergence->message},
+          {"role", divergence->role},
+          {"reusable_tokens", divergence->reusable_tokens},
+          {"known_tokens", divergence->known_tokens}};
+}
+
 Json to_json(const RequestRecord& record, TimePoint now) {
   const TimePoint end = record.ended.value_or(now);
   const auto or_end = [&](const std::optional<TimePoint>& time) { return time.value_or(end); };
@@ -48,6 +56,7 @@ Json to_json(const RequestRecord& record, TimePoint now) {
   out["reasoning_tokens"] = record.reasoning_tokens;
   out["guards"] = Json::array();
   for (const chat::Guard guard : record.guards) out["guards"].push_back(name(guard));
+  out["divergence"] = to_json(record.divergence);
   out["elapsed_ms"] = phase_ms(record.submitted, end);
   out["queue_ms"] = phase_ms(record.submitted, or_end(record.started));
   out["prefill_ms"] =
@@ -147,10 +156,15 @@ void RequestTable::forget(const std::string& id) {
   running_.erase(id);
 }
 
-void RequestTable::accept(const std::string& id, uint32_t prompt_tokens) {
+/// Also of a request that has ended by now.
+void RequestTable::accept(const std::string& id, const chat::Accepted& accepted) {
   const std::lock_guard lock(mutex_);
   const auto entry = running_.find(id);
-  if (entry != running_.end()) entry->second.prompt_tokens = prompt_tokens;
+  const auto ended = std::ranges::find(recent_, id, &RequestRecord::id);
+  if (entry == running_.end() && ended == recent_.end()) return;
+  RequestRecord& record = entry == running_.end() ? *ended : entry->second;
+  record.prompt_tokens = accepted.prompt_tokens;
+  record.divergence = accepted.divergence;
 }
 
 void RequestTable::note(const std::string& id, const chat::Event& event) {

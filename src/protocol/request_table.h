@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "chat/event.h"
+#include "chat/service.h"
 #include "protocol/json.h"
 
 namespace tandem::protocol {
@@ -35,8 +36,9 @@ struct RequestRecord {
   uint32_t cached_tokens = 0;
   uint32_t emitted_tokens = 0;  // of all choices; pieces of text while it runs
   uint32_t reasoning_tokens = 0;
-  uint32_t broken_calls = 0;             // see chat::End
-  std::vector<chat::Guard> guards = {};  // that acted, of all choices
+  uint32_t broken_calls = 0;                   // see chat::End
+  std::optional<chat::Divergence> divergence;  // from the prompts that were known
+  std::vector<chat::Guard> guards = {};        // that acted, of all choices
 
   TimePoint submitted{};
   std::optional<TimePoint> started;  // prefill began
@@ -61,7 +63,7 @@ class RequestTable {
   bool open(RequestRecord record);
   /// A request that was refused after open(): forgotten.
   void forget(const std::string& id);
-  void accept(const std::string& id, uint32_t prompt_tokens);
+  void accept(const std::string& id, const chat::Accepted& accepted);
   void note(const std::string& id, const chat::Event& event);
 
   std::optional<RequestRecord> find(const std::string& id) const;  // running or recent

@@ -36,7 +36,7 @@ TEST_CASE("request table: phases are measured one after another") {
   RequestTable table(clock, [&](const RequestRecord& request) { told = request; });
   REQUIRE(table.open(record("a")));
   CHECK_FALSE(table.open(record("a")));
-  table.accept("a", 8);
+  table.accept("a", {.prompt_tokens = 8});
   clock.advance(milliseconds(10));
   table.note("a", progress(4));
   clock.advance(milliseconds(20));
@@ -58,6 +58,26 @@ TEST_CASE("request table: phases are measured one after another") {
   CHECK(recent["emitted_tokens"] == 5);
   REQUIRE(told);
   CHECK(told->reasoning_tokens == 1);
+}
+
+TEST_CASE("request table: it says where a request left what was known, without any text") {
+  ManualClock clock;
+  RequestTable table(clock);
+  table.open(record("a"));
+  CHECK(table.to_json()["active"][0]["divergence"] == nullptr);
+  const chat::Divergence left{
+      .message = 3, .role = "assistant", .reusable_tokens = 17, .known_tokens = 40};
+  table.accept("a", {.prompt_tokens = 30, .divergence = left});
+  const Json expected = {
+      {"message", 3}, {"role", "assistant"}, {"reusable_tokens", 17}, {"known_tokens", 40}};
+  CHECK(table.to_json()["active"][0]["divergence"] == expected);
+  table.note("a", ended());
+  CHECK(table.to_json()["recent"][0]["divergence"] == expected);
+  // A generator may be faster than the one who asked it.
+  table.open(record("b"));
+  table.note("b", ended());
+  table.accept("b", {.prompt_tokens = 30, .divergence = left});
+  CHECK(table.to_json()["recent"][0]["divergence"] == expected);
 }
 
 TEST_CASE("request table: a request ends with its last choice, and a failure outweighs") {

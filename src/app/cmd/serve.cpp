@@ -1,13 +1,13 @@
 // tandem serve: a model behind the OpenAI and Anthropic wires.
 #include <csignal>
 #include <cstdio>
-#include <random>
 
 #include "app/command.h"
 #include "app/front.h"
 #include "app/guard_options.h"
 #include "app/key_file.h"
 #include "app/model_path.h"
+#include "app/replay_options.h"
 #include "app/scripted_session.h"
 #include "app/session.h"
 #include "app/signals.h"
@@ -23,6 +23,7 @@ struct Options {
   SessionOptions session;
   std::string script;  // file; empty: the model itself answers
   StateOptions state;
+  ReplayOptions replay;
   std::string host = "127.0.0.1";
   uint16_t port = 8080;
   std::string key_file;
@@ -35,19 +36,11 @@ struct Options {
   GuardOptions guards;
 };
 
-/// A key for this run of the server.
-std::string random_bytes() {
-  std::random_device random;
-  std::string bytes;
-  while (bytes.size() < 32) bytes.push_back(static_cast<char>(random()));
-  return bytes;
-}
-
 protocol::Options protocol_options(const Options& options, size_t keys) {
   protocol::Options result;
   result.aliases = options.aliases;
   result.fingerprint = fmt::format("tandem-{}-mlx-{}-{}", kVersion, kMlxVersion, platform());
-  result.signing_key = random_bytes();
+  result.signing_key = options.session.handle_key;
   result.state = state_limits(options.state);
   result.strict_fields = options.strict;
   result.guards = settings(options.guards);
@@ -98,7 +91,17 @@ Result<std::unique_ptr<Backend>> start_backend(const Options& options) {
   return as_backend(ScriptedSession::start(options.session, options.script));
 }
 
-int run(const Options& options) {
+/// What is remembered from one request to the next, and from one server to the next.
+Status set_memory(const Clock& clock, store::Store* state, Options& options) {
+  auto key = handle_key(state ? state->database().folder() : std::filesystem::path());
+  if (!key) return key.error();
+  options.session.handle_key = std::move(*key);
+  options.session.turns = make_memory(options.replay, state, clock);
+  return {};
+}
+
+int run(const Options& given) {
+  Options options = given;
   // A fetch may take long: signals end the process until it is done.
   if (const auto model = find_model(options.session.model.name); !model)
     return fail("serve", model.error().message);
@@ -112,8 +115,11 @@ int run(const Options& options) {
   // Known before a model is loaded, not after.
   if (const Status free = net::Server::can_listen(server); !free)
     return fail("serve", free.error().message);
+  const SteadyClock clock;
   const auto state = open_state(options.state);
   if (!state) return fail("serve", state.error().message);
+  if (const Status set = set_memory(clock, state->get(), options); !set)
+    return fail("serve", set.error().message);
   auto backend = start_backend(options);
   if (!backend) return fail("serve", backend.error().message);
   const size_t keys = server.keys.size();
@@ -147,6 +153,7 @@ void declare_options(CLI::App& app, Options& options) {
   declare(app, options.session);
   declare_script(app, options);
   declare(app, options.state);
+  declare(app, options.replay);
   app.add_option("--host", options.host, "Address to listen on")->capture_default_str();
   app.add_option("--port", options.port, "Port; 0 takes a free one")->capture_default_str();
   app.add_option("--api-key-file", options.key_file,

@@ -18,6 +18,7 @@ constexpr std::string_view kBetween = "\n\n";
 struct Content {
   std::string text;
   std::string thinking;
+  std::string handle;  // of the turn: the last signature
   Json calls = Json::array();
   std::vector<Json> results;  // messages of role "tool"
 };
@@ -197,6 +198,8 @@ Status read_answer_block(const Json& block,
                          const std::string& path,
                          Place& place,
                          Content& out) {
+  const char* proof = type == "redacted_thinking" ? "data" : "signature";
+  if (std::string handle = string_in(block, proof); !handle.empty()) out.handle = std::move(handle);
   if (type == "redacted_thinking") return {};
   if (type == "tool_use") return read_use(block, path, out);
   if (type == "thinking" || type == "text") {
@@ -259,6 +262,7 @@ Status read_message(const Json& message,
   turn["role"] = role;
   turn["content"] = std::move(content->text);
   if (!content->thinking.empty()) turn["reasoning_content"] = std::move(content->thinking);
+  if (!content->handle.empty()) turn[chat::kTurnHandle] = std::move(content->handle);
   if (!content->calls.empty()) turn["tool_calls"] = std::move(content->calls);
   out.push_back(std::move(turn));
   return {};

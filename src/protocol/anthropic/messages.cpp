@@ -17,15 +17,13 @@ Result<uint32_t> count(Api& api, const net::Request& request) {
 }  // namespace
 
 void messages(Api& api, const net::Request& request, const ReplyPtr& reply) {
-  static constexpr Wire kWire{.endpoint = "messages",
-                              .id_prefix = "msg_",
-                              .parse = parse_messages,
-                              .make_encoder =
-                                  [](AnswerHead head, const WireRequest&, const Options& options) {
-                                    return make_messages_encoder(std::move(head),
-                                                                 options.signing_key);
-                                  },
-                              .refuse = error_response};
+  static constexpr Wire kWire{
+      .endpoint = "messages",
+      .id_prefix = "msg_",
+      .parse = parse_messages,
+      .make_encoder = [](AnswerHead head, const WireRequest&,
+                         const Options&) { return make_messages_encoder(std::move(head)); },
+      .refuse = error_response};
   start_generation(kWire, api, request, reply);
 }
 

@@ -7,7 +7,6 @@
 
 #include "net/sse.h"
 #include "protocol/anthropic/errors.h"
-#include "protocol/anthropic/signature.h"
 #include "protocol/json.h"
 
 namespace tandem::protocol::anthropic {
@@ -47,8 +46,7 @@ std::string stop_json(const chat::End& end) {
 
 class MessagesEncoder final : public AnswerEncoder {
  public:
-  MessagesEncoder(AnswerHead head, std::string signing_key)
-      : head_(std::move(head)), signing_key_(std::move(signing_key)) {}
+  explicit MessagesEncoder(AnswerHead head) : head_(std::move(head)) {}
 
   /// The message starts when it is known what was reused.
   std::string accepted(uint32_t prompt_tokens) override {
@@ -60,7 +58,6 @@ class MessagesEncoder final : public AnswerEncoder {
     if (delta.text.empty()) return {};
     if (delta.channel == chat::Channel::kThinking) {
       std::string out = open(Kind::kThinking);
-      thinking_ += delta.text;
       return out += piece(delta.text);
     }
     blank_ += delta.text;
@@ -142,8 +139,8 @@ class MessagesEncoder final : public AnswerEncoder {
       return fmt::format(R"("type":"text","text":{})", literal(block.text));
     }
     if (block.kind == Kind::kThinking) {
-      return fmt::format(R"("type":"thinking","thinking":{},"signature":"{}")", literal(block.text),
-                         sign_thinking(signing_key_, block.text));
+      return fmt::format(R"("type":"thinking","thinking":{},"signature":{})", literal(block.text),
+                         literal(head_.turn_handle));
     }
     const bool is_json = Json::accept(block.text);
     return fmt::format(R"("type":"tool_use","id":{},"name":{},"input":{})", literal(block.id),
@@ -193,9 +190,8 @@ class MessagesEncoder final : public AnswerEncoder {
     if (!open_) return {};
     std::string out;
     if (open_ == Kind::kThinking) {
-      const std::string thinking = std::exchange(thinking_, {});
-      out = block_delta(fmt::format(R"("type":"signature_delta","signature":"{}")",
-                                    sign_thinking(signing_key_, thinking)));
+      out = block_delta(
+          fmt::format(R"("type":"signature_delta","signature":{})", literal(head_.turn_handle)));
     }
     out += sse("content_block_stop", fmt::format(R"(,"index":{})", index_++));
     open_.reset();
@@ -203,19 +199,17 @@ class MessagesEncoder final : public AnswerEncoder {
   }
 
   const AnswerHead head_;
-  const std::string signing_key_;
   bool started_ = false;
   chat::Usage usage_;         // as far as known when the message starts
   std::optional<Kind> open_;  // the block
   uint32_t index_ = 0;        // its, or the next one's
-  std::string thinking_;      // of the open block
   std::string blank_;         // white space that no block has yet
 };
 
 }  // namespace
 
-std::unique_ptr<AnswerEncoder> make_messages_encoder(AnswerHead head, std::string signing_key) {
-  return std::make_unique<MessagesEncoder>(std::move(head), std::move(signing_key));
+std::unique_ptr<AnswerEncoder> make_messages_encoder(AnswerHead head) {
+  return std::make_unique<MessagesEncoder>(std::move(head));
 }
 
 }  // namespace tandem::protocol::anthropic

@@ -14,6 +14,6 @@ constexpr std::chrono::seconds kPatience{120};
 
 /// One choice only. Blocks come strictly one after another; text that is white space alone is no
 /// block. Thoughts are signed with the key.
-std::unique_ptr<AnswerEncoder> make_messages_encoder(AnswerHead head, std::string signing_key);
+std::unique_ptr<AnswerEncoder> make_messages_encoder(AnswerHead head);
 
 }  // namespace tandem::protocol::anthropic

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "net/sse.h"
-#include "protocol/anthropic/signature.h"
 #include "protocol/json.h"
 
 namespace tandem::protocol::anthropic {
@@ -14,10 +13,14 @@ using std::chrono::seconds;
 const chat::Usage kUsage{
     .prompt_tokens = 10, .cached_tokens = 4, .completion_tokens = 3, .reasoning_tokens = 1};
 
-AnswerHead head() { return {.id = "msg_1", .model = "m", .fingerprint = "f", .created = 5}; }
+AnswerHead head() {
+  AnswerHead head{.id = "msg_1", .model = "m", .fingerprint = "f", .created = 5};
+  head.turn_handle = "handle";
+  return head;
+}
 
 std::unique_ptr<AnswerEncoder> make() {
-  auto encoder = make_messages_encoder(head(), "key");
+  auto encoder = make_messages_encoder(head());
   encoder->accepted(10);
   return encoder;
 }
@@ -175,7 +178,7 @@ TEST_CASE("messages encoder: the stream is the same message in any cut, and the 
 TEST_CASE("messages encoder: the events of a turn, byte for byte") {
   const auto encoder = make();
   const std::string bytes = stream(*encoder, {thinking("hm"), text("Hi"), end({})});
-  const std::string signature = sign_thinking("key", "hm");
+  const std::string signature = "handle";
   CHECK(bytes ==
         "event: message_start\n"
         R"(data: {"type":"message_start","message":{"id":"msg_1","type":"message",)"
@@ -292,21 +295,10 @@ TEST_CASE("messages encoder: an error is an event of its own") {
 TEST_CASE("messages encoder: warnings are in the message") {
   AnswerHead warned = head();
   warned.warnings = {{.code = "c", .message = "m"}};
-  const auto encoder = make_messages_encoder(warned, "");
+  const auto encoder = make_messages_encoder(warned);
   const std::string expected = R"([{"code":"c","message":"m"}])";
   CHECK(dump(Json::parse(encoder->whole({Answer{}}, kUsage))["warnings"]) == expected);
   CHECK(dump(events_of(stream(*encoder, {text("x")}))[0]["message"]["warnings"]) == expected);
-}
-
-TEST_CASE("signature: it depends on key and thought") {
-  const std::string one = sign_thinking("key", "hm");
-  CHECK(one.size() == 64);
-  CHECK(one == sign_thinking("key", "hm"));
-  CHECK(one != sign_thinking("key", "hm "));
-  CHECK(one != sign_thinking("kez", "hm"));
-  // RFC 4231, test case 2.
-  CHECK(sign_thinking("Jefe", "what do ya want for nothing?") ==
-        "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 }
 
 TEST_CASE("messages encoder: the guards that acted are told beside the stop reason") {

@@ -87,6 +87,7 @@ Result<WireRequest> parse_messages(std::string_view body, const ParseContext& co
   read_the_rest(fields);
   if (const Status ok = finish_fields(fields, context, out); !ok) return ok.error();
   out.request.input = std::move(conversation);
+  out.request.gives_handle = true;
   return out;
 }
 

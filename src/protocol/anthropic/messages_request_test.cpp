@@ -79,7 +79,7 @@ TEST_CASE("messages request: blocks become what templates read") {
     {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1"}]}])") == Json::parse(R"([
     {"role":"user","content":"a\n\nb"},
     {"role":"system","content":"be brief"},
-    {"role":"assistant","content":"I look.","reasoning_content":" hm\n","tool_calls":[
+    {"role":"assistant","content":"I look.","reasoning_content":" hm\n","turn_handle":"x","tool_calls":[
       {"id":"t1","type":"function","function":{"name":"Read","arguments":{"z":1,"a":null}}},
       {"id":"t2","type":"function","function":{"name":"Bash","arguments":{}}}]},
     {"role":"tool","content":"1: x","tool_call_id":"t1","name":"Read"},

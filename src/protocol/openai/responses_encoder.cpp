@@ -41,9 +41,11 @@ std::string custom_input(const std::string& arguments) {
 /// Makes output items of blocks.
 class Items {
  public:
-  Items(std::string response, ToolNames names)
+  /// `handle` on the answer, for reasoning items; empty: they have none.
+  Items(std::string response, ToolNames names, std::string handle)
       : suffix_(response.substr(std::min(response.find('_') + 1, response.size()))),
-        names_(std::move(names)) {}
+        names_(std::move(names)),
+        handle_(std::move(handle)) {}
 
   bool is_custom(const Block& block) const {
     const auto known = names_.find(block.name);
@@ -80,7 +82,7 @@ class Items {
       out["type"] = "reasoning";
       out["summary"] = Json::array();
       out["content"] = whole ? Json::array({part(block)}) : Json::array();
-      out["encrypted_content"] = nullptr;
+      out["encrypted_content"] = whole && !handle_.empty() ? Json(handle_) : Json(nullptr);
     } else {
       out["type"] = "message";
       out["role"] = "assistant";
@@ -109,12 +111,17 @@ class Items {
 
   const std::string suffix_;
   const ToolNames names_;
+  const std::string handle_;
 };
 
 class ResponsesEncoder final : public AnswerEncoder {
  public:
   ResponsesEncoder(AnswerHead head, const Json& notes)
-      : head_(std::move(head)), echo_(notes["echo"]), items_(head_.id, names_in(notes)) {}
+      : head_(std::move(head)),
+        echo_(notes["echo"]),
+        items_(head_.id,
+               names_in(notes),
+               notes.value("encrypted", false) ? head_.turn_handle : std::string()) {}
 
   std::string accepted(uint32_t) override {
     queued_ = echo_.value("background", false);

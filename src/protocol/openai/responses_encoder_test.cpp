@@ -111,6 +111,20 @@ Json items_of(const std::vector<Json>& events) {
   return items;
 }
 
+TEST_CASE("responses encoder: reasoning has the answer's handle where it is asked for") {
+  for (const bool asked : {false, true}) {
+    AnswerHead head{.id = "resp_7", .model = "m", .fingerprint = "f", .created = 5};
+    head.turn_handle = "handle";
+    Json notes = make_notes(Json::object(), {});
+    notes["encrypted"] = asked;
+    const auto events = numbered_events(whole_stream(*make_responses_encoder(head, notes),
+                                                     agent_turn(3, chat::FinishReason::kStop)));
+    const Json items = items_of(events);
+    REQUIRE(items[0]["type"] == "reasoning");
+    CHECK(items[0]["encrypted_content"] == (asked ? Json("handle") : Json(nullptr)));
+  }
+}
+
 TEST_CASE("responses encoder: items are the same streamed in any cut and whole") {
   for (size_t cut = 0; cut < 40; ++cut) {
     CAPTURE(cut);

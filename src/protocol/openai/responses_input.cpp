@@ -113,7 +113,8 @@ class InputReader {
     return {};
   }
 
-  /// Our own thoughts come back as content; of others' only a summary can be read.
+  /// Our own thoughts come back as content, and are found again by encrypted_content where a client
+  /// dropped that; of others' only a summary can be read.
   Status read_reasoning(const Json& item) {
     std::string text;
     for (const char* list : {"content", "summary"}) {
@@ -123,9 +124,15 @@ class InputReader {
         if (part.is_object()) text += string_of(part, "text");
       }
     }
-    if (text.empty()) return {};
-    if (!messages_.empty() && messages_.back()["role"] == "assistant") add("assistant", "");
-    answer()["reasoning_content"] = std::move(text);
+    const std::string handle = string_of(item, "encrypted_content");
+    if (text.empty() && handle.empty()) return {};
+    const bool follows = !messages_.empty() && messages_.back()["role"] == "assistant";
+    const bool goes_on =
+        follows && !handle.empty() && string_of(messages_.back(), chat::kTurnHandle) == handle;
+    if (follows && !goes_on) add("assistant", "");
+    if (goes_on) text = string_of(messages_.back(), "reasoning_content") + text;
+    if (!text.empty()) answer()["reasoning_content"] = std::move(text);
+    if (!handle.empty()) answer()[chat::kTurnHandle] = handle;
     return {};
   }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "protocol/message_rules.h"
@@ -84,7 +85,6 @@ void read_rest(Fields& fields) {
   check_metadata(fields);
   // Counts calls of tools that the server runs: there are none.
   fields.integer("max_tool_calls", 1, std::numeric_limits<int32_t>::max());
-  fields.array("include");
   fields.accept({"client_metadata", "user", "prompt_cache_key", "prompt_cache_retention",
                  "service_tier", "safety_identifier", "stream_options", "top_logprobs"});
   const auto truncation = fields.string("truncation", 32);
@@ -116,6 +116,12 @@ Json make_echo(const Json& body, const chat::Conversation& conversation, Keeping
   return echo;
 }
 
+/// Whether reasoning items are to have `encrypted_content`.
+bool asks_for_handles(Fields& fields) {
+  const Json* include = fields.array("include");
+  return include && std::ranges::find(*include, "reasoning.encrypted_content") != include->end();
+}
+
 }  // namespace
 
 Json make_notes(Json echo, const ToolNames& names) {
@@ -140,6 +146,7 @@ Result<WireRequest> parse_responses(const Json& body,
   Fields fields(body, {}, context.log);
   WireRequest out;
   read_generation(fields, context, out);
+  out.request.gives_handle = asks_for_handles(fields);
   const auto most = fields.integer("max_output_tokens", 1, std::numeric_limits<int32_t>::max());
   if (most) out.request.max_tokens = static_cast<uint32_t>(*most);
   chat::Conversation conversation;
@@ -157,6 +164,7 @@ Result<WireRequest> parse_responses(const Json& body,
   read_rest(fields);
   if (const Status ok = finish_fields(fields, context, out); !ok) return ok.error();
   out.notes = make_notes(make_echo(body, conversation, keeping), tools.names);
+  out.notes["encrypted"] = out.request.gives_handle;
   out.request.input = std::move(conversation);
   return out;
 }

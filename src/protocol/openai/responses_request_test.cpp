@@ -1,6 +1,7 @@
 #include "protocol/openai/responses_request.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "protocol/errors.h"
 
@@ -122,6 +123,25 @@ TEST_CASE("responses request: each answer is one message") {
     {"role":"tool","content":"1","tool_call_id":"a","name":"f"},
     {"role":"assistant","content":"xy"},
     {"role":"assistant","content":"z","reasoning_content":"t"}])"));
+}
+
+TEST_CASE("responses request: encrypted content names the answer, and joins what is of one") {
+  CHECK(input(R"([
+    {"type":"reasoning","content":[{"type":"reasoning_text","text":"a"}],"encrypted_content":"h"},
+    {"type":"message","role":"assistant","content":"x"},
+    {"type":"reasoning","content":[{"type":"reasoning_text","text":"b"}],"encrypted_content":"h"},
+    {"type":"message","role":"assistant","content":"y"},
+    {"type":"reasoning","summary":[],"encrypted_content":"other"},
+    {"type":"message","role":"assistant","content":"z"}])") == Json::parse(R"([
+    {"role":"assistant","content":"xy","reasoning_content":"ab","turn_handle":"h"},
+    {"role":"assistant","content":"z","turn_handle":"other"}])"));
+  const auto asks = [](const char* include) {
+    return parse_response(fmt::format(R"({{"input":"x","include":{}}})", include))
+        ->notes["encrypted"];
+  };
+  CHECK(asks(R"(["reasoning.encrypted_content"])") == true);
+  CHECK(asks("[]") == false);
+  CHECK(asks("null") == false);
 }
 
 TEST_CASE("responses request: tools that come as an item are tools") {
