@@ -136,4 +136,12 @@ Json steered(Json messages, uint32_t calls) {
   return messages;
 }
 
+uint32_t loop_of(const Request& request) {
+  const auto* conversation = std::get_if<Conversation>(&request.input);
+  const bool is_wanted = request.guards.tool_loop || request.guards.steer_tool_loop;
+  if (conversation == nullptr || !is_wanted) return 0;
+  const uint32_t calls = looping_calls(conversation->messages);
+  return calls < kLoopingCalls ? 0 : calls;
+}
+
 }  // namespace tandem::chat

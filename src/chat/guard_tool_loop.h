@@ -19,4 +19,8 @@ uint32_t looping_calls(const Json& messages);
 /// The messages with one more that tells the model so.
 Json steered(Json messages, uint32_t calls);
 
+/// Calls of the request's history that are the same, where the request wants to know; 0: too few to
+/// be a loop.
+uint32_t loop_of(const Request& request);
+
 }  // namespace tandem::chat
