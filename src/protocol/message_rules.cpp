@@ -76,6 +76,12 @@ void name_tool_results(Json& messages) {
   }
 }
 
+bool ends_with_answer(const Json& messages) {
+  if (messages.empty()) return false;
+  const Json& last = messages.back();
+  return last["role"] == "assistant" && !last.contains("tool_calls") && last["content"] != "";
+}
+
 std::string left_out_of_result(std::string_view type, std::vector<chat::Warning>& warnings) {
   warn(warnings, {.code = "left_out_of_tool_result",
                   .message = "results of tools are text here: other parts were left out"});

@@ -22,6 +22,10 @@ void drop_request_line(Json& messages);
 /// templates need it.
 void name_tool_results(Json& messages);
 
+/// True when the last message is the beginning of an answer: the assistant's, with text and without
+/// calls.
+bool ends_with_answer(const Json& messages);
+
 /// What stands for a part of a tool's result that is not text, such as an image. Warns once.
 std::string left_out_of_result(std::string_view type, std::vector<chat::Warning>& warnings);
 

@@ -48,12 +48,6 @@ void read_thread(Fields& fields) {
   if (inner.error()) fields.keep(*inner.error());
 }
 
-bool ends_with_answer(const Json& messages) {
-  if (messages.empty()) return false;
-  const Json& last = messages.back();
-  return last["role"] == "assistant" && !last.contains("tool_calls") && last["content"] != "";
-}
-
 void read_the_rest(Fields& fields) {
   if (const Json* servers = fields.array("mcp_servers"); servers && !servers->empty()) {
     fields.unsupported("mcp_servers");

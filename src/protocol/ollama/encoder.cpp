@@ -62,13 +62,13 @@ class Encoder final : public AnswerEncoder {
   }
 
   std::string end(uint32_t, const chat::End& end) override {
-    reason_ = end.reason;
+    end_ = end;
     return {};
   }
 
   std::string close(const chat::Usage& total) override {
     Json last = part("", "");
-    add_end(reason_, total, last);
+    add_end(end_, total, last);
     return line(last);
   }
 
@@ -86,7 +86,7 @@ class Encoder final : public AnswerEncoder {
       if (block.kind == Kind::kCall) calls.push_back(encode_call(block, calls.size()));
     }
     Json out = part(answer.joined(Kind::kText), answer.joined(Kind::kThinking), std::move(calls));
-    add_end(answer.end.reason, total, out);
+    add_end(answer.end, total, out);
     return dump(out);
   }
 
@@ -119,11 +119,13 @@ class Encoder final : public AnswerEncoder {
     return out;
   }
 
-  void add_end(chat::FinishReason reason, const chat::Usage& usage, Json& out) const {
+  void add_end(const chat::End& end, const chat::Usage& usage, Json& out) const {
     const TimePoint now = head_.clock->now();
     const TimePoint first = first_.value_or(now);
     out["done"] = true;
-    out["done_reason"] = done_reason(reason);
+    out["done_reason"] = done_reason(end.reason);
+    if (Json detail = finish_detail(end); !detail.is_null())
+      out["finish_detail"] = std::move(detail);
     out["total_duration"] = (now - submitted_).count();
     out["load_duration"] = 0;
     out["prompt_eval_count"] = usage.prompt_tokens;
@@ -139,7 +141,7 @@ class Encoder final : public AnswerEncoder {
   const TimePoint submitted_;
   std::optional<TimePoint> first_;  // part of the answer
   Block call_;                      // the open one
-  chat::FinishReason reason_ = chat::FinishReason::kStop;
+  chat::End end_;
   bool warned_ = false;
 };
 

@@ -20,11 +20,13 @@ std::vector<chat::Event> thought_text_and_call(const chat::Request&) {
   add(chat::CallArguments{.call = 0, .json = R"({"b":[1],)"});
   add(chat::CallArguments{.call = 0, .json = R"("a":"é"})"});
   add(chat::CallEnded{.call = 0});
-  add(chat::End{
-      .reason = chat::FinishReason::kToolCalls,
-      .stop_text = {},
-      .usage = {
-          .prompt_tokens = 7, .cached_tokens = 3, .completion_tokens = 9, .reasoning_tokens = 2}});
+  add(chat::End{.reason = chat::FinishReason::kToolCalls,
+                .stop_text = {},
+                .usage = {.prompt_tokens = 7,
+                          .cached_tokens = 3,
+                          .completion_tokens = 9,
+                          .reasoning_tokens = 2},
+                .guards = {chat::Guard::kThinkingBudget}});
   return out;
 }
 
@@ -55,6 +57,7 @@ TEST_CASE("ollama: a streamed chat, which is the default, says what a whole one 
   CHECK(whole["prompt_eval_count"] == 7);
   CHECK(whole["eval_count"] == 9);
   CHECK(whole["eval_reasoning_count"] == 2);
+  CHECK(whole["finish_detail"] == Json::array({"thinking_budget"}));
   for (const char* name : {"total_duration", "prompt_eval_duration", "eval_duration"}) {
     CHECK(whole[name].get<int64_t>() >= 0);
   }
@@ -78,6 +81,7 @@ TEST_CASE("ollama: a streamed chat, which is the default, says what a whole one 
   CHECK(thinking == "Hmm.");
   CHECK(calls == whole["message"]["tool_calls"]);
   CHECK(pieces.back()["eval_count"] == 9);
+  CHECK(pieces.back()["finish_detail"] == whole["finish_detail"]);
 }
 
 TEST_CASE("ollama: generate answers a prompt with its system text, or raw") {
@@ -127,6 +131,18 @@ TEST_CASE("ollama: options are those of a generation") {
   CHECK(api.service().last_request().sampling.repetition.value == 0);
 }
 
+TEST_CASE("ollama: guards are the operator's where a request names none") {
+  Options options;
+  options.guards.tool_loop = !options.guards.tool_loop;
+  options.guards.thinking_budget = 77;
+  DirectApi api(thought_text_and_call, options);
+  api.post("/api/chat", std::string(kAsk) + R"(,"stream":false})");
+  CHECK(api.service().last_request().guards.tool_loop == options.guards.tool_loop);
+  CHECK(api.service().last_request().guards.thinking_budget == 77U);
+  api.post("/api/generate", R"({"prompt":"x","stream":false,"thinking_budget":5})");
+  CHECK(api.service().last_request().guards.thinking_budget == 5U);
+}
+
 TEST_CASE("ollama: what has no effect and would change an answer there is told") {
   DirectApi api(thought_text_and_call);
   const Json out = api.post("/api/chat", std::string(kAsk) + R"(,"stream":false,
@@ -151,6 +167,16 @@ TEST_CASE("ollama: calls and results without ids get some, by name and order") {
   CHECK(messages[2]["name"] == "g");
   CHECK(messages[3]["tool_call_id"] == "call00000");
   CHECK(messages[3]["name"] == "f");
+}
+
+TEST_CASE("ollama: a last message of the assistant is gone on with") {
+  DirectApi api(thought_text_and_call);
+  api.post("/api/chat", R"({"stream":false,"messages":[{"role":"user","content":"x"},
+      {"role":"assistant","content":"The answer"}]})");
+  CHECK(std::get<chat::Conversation>(api.service().last_request().input).continues_last_message);
+  api.post("/api/chat", std::string(kAsk) + R"(,"stream":false})");
+  CHECK_FALSE(
+      std::get<chat::Conversation>(api.service().last_request().input).continues_last_message);
 }
 
 TEST_CASE("ollama: a request with nothing to answer finds the model loaded") {

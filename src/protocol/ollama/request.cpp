@@ -55,6 +55,7 @@ void read_common(Fields& fields, const ParseContext& context, WireRequest& out) 
   read_format(fields, out.request);
   refuse_unless_empty(fields, "logprobs");
   refuse_unless_empty(fields, "top_logprobs");
+  read_guards(fields, context, out.request.guards);
   fields.accept({"keep_alive", "truncate", "shift"});
 }
 
@@ -89,6 +90,7 @@ Result<WireRequest> parse_chat(std::string_view body, const ParseContext& contex
     out.notes = kNothing;
   } else {
     conversation.messages = read_messages(fields, out.warnings);
+    conversation.continues_last_message = ends_with_answer(conversation.messages);
   }
   conversation.tools = openai::read_tools(fields);
   if (const Status ok = finish_fields(fields, context, out); !ok) return ok.error();

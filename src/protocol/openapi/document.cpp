@@ -131,6 +131,15 @@ Json model_names(const ParseContext& context) {
   return Json{{"enum", std::move(names)}};
 }
 
+Json guard_switches() {
+  Json switches = Json::object();
+  for (const chat::GuardSwitch& guard : chat::kGuardSwitches) {
+    switches[guard.name] = Json{{"type", "boolean"}};
+  }
+  return Json{
+      {"type", "object"}, {"properties", std::move(switches)}, {"additionalProperties", false}};
+}
+
 std::vector<std::string> words(std::string_view list) {
   std::vector<std::string> out;
   while (!list.empty()) {
@@ -264,6 +273,7 @@ Json make_document(const ParseContext& context) {
   out["paths"] = std::move(paths);
   out["components"]["schemas"] = components();
   out["components"]["schemas"]["Model"] = model_names(context);
+  out["components"]["schemas"]["Guards"] = guard_switches();
   out["components"]["securitySchemes"] =
       Json{{"bearer", Json{{"type", "http"}, {"scheme", "bearer"}}},
            {"x_api_key", Json{{"type", "apiKey"}, {"in", "header"}, {"name", "x-api-key"}}}};

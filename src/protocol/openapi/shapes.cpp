@@ -57,6 +57,7 @@ constexpr const char* kComponents = R"json({
 /// Of fields by name, or by endpoint and name.
 constexpr const char* kShapes = R"json({
   "model": {"$ref": "#/components/schemas/Model"},
+  "guards": {"$ref": "#/components/schemas/Guards"},
   "seed": {"type": "integer", "minimum": -9223372036854775808, "maximum": 18446744073709551615},
   "stop": {"anyOf": [{"type": "string"}, {"type": "array", "maxItems": 16, "items": {"type": "string", "minLength": 1}}]},
   "stop_sequences": {"type": "array", "maxItems": 16, "items": {"type": "string", "minLength": 1}},

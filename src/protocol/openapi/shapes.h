@@ -7,7 +7,7 @@
 
 namespace tandem::protocol::openapi {
 
-/// "components": {"schemas": …}, but for "Model", which is not the same everywhere
+/// "components": {"schemas": …}, but for "Model" and "Guards", which others know
 const Json& components();
 
 /// The schema of a field: of this endpoint's own if it has one, else of all that have such a field;
