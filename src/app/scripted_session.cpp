@@ -10,6 +10,7 @@
 #include "app/model_info.h"
 #include "app/model_path.h"
 #include "app/replay_options.h"
+#include "app/session.h"
 #include "app/system.h"
 #include "chat/model_dialect.h"
 #include "format/checkpoint.h"
@@ -87,15 +88,12 @@ Result<std::unique_ptr<ScriptedSession>> ScriptedSession::start(const SessionOpt
   std::unique_ptr<ScriptedSession> session(new ScriptedSession());
   session->player_ = std::make_unique<script::Player>(
       std::move(*script), text, chat::dialect_of(text, options.tool_dialect), info.max_context);
-  session->service_ = std::make_unique<chat::LocalService>(
-      *session->player_, text, info,
-      chat::LocalServiceOptions{
-          .tool_dialect = options.tool_dialect,
-          .on_choice = [player = session->player_.get()](
-                           const chat::Request& request,
-                           gen::RequestId id) { player->announce(request, id); },
-          .memory = options.turns,
-          .handle_key = options.handle_key});
+  chat::LocalServiceOptions service = service_options(options);
+  service.on_choice = [player = session->player_.get()](const chat::Request& request,
+                                                        gen::RequestId id) {
+    player->announce(request, id);
+  };
+  session->service_ = std::make_unique<chat::LocalService>(*session->player_, text, info, service);
   session->turns_ = options.turns;
   return session;
 }

@@ -148,14 +148,15 @@ Session::Session(text::ModelText text,
       turns_(options.turns),
       generator_(std::move(generator)),
       service_(std::make_unique<chat::LocalService>(
-          *generator_,
-          text_,
-          std::move(info),
-          chat::LocalServiceOptions{.tool_dialect = options.tool_dialect,
-                                    .thinking_wrap_up = options.thinking_wrap_up,
-                                    .prepares_grammars = true,
-                                    .memory = options.turns,
-                                    .handle_key = options.handle_key})) {}
+          *generator_, text_, std::move(info), service_options(options))) {}
+
+chat::LocalServiceOptions service_options(const SessionOptions& options) {
+  return {.tool_dialect = options.tool_dialect,
+          .thinking_wrap_up = options.thinking_wrap_up,
+          .prepares_grammars = true,
+          .memory = options.turns,
+          .handle_key = options.handle_key};
+}
 
 // stop() gives every request its last event; only then may the service go.
 Session::~Session() { generator_->stop(); }

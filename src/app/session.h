@@ -7,7 +7,7 @@
 #include "app/model_path.h"
 #include "app/session_options.h"
 #include "base/result.h"
-#include "chat/service.h"
+#include "chat/local_service.h"
 #include "control/instance_generator.h"
 #include "text/checkpoint_text.h"
 #include "topology/split_choice.h"
@@ -58,5 +58,8 @@ class Session final : public Backend {
   std::unique_ptr<control::InstanceGenerator> generator_;
   std::unique_ptr<chat::Service> service_;
 };
+
+/// What of the options is the service's, whatever makes its tokens.
+chat::LocalServiceOptions service_options(const SessionOptions& options);
 
 }  // namespace tandem::app

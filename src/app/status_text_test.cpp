@@ -47,5 +47,13 @@ TEST_CASE("status text: a body of another server reads as nothing, not as a fail
   }
 }
 
+TEST_CASE("status text: a server without ranks says that it plays a script") {
+  const auto status = nlohmann::ordered_json::parse(R"J({"model": "m", "max_context": 9,
+      "instances": [{"name": "script", "scripted": true, "state": "ready", "ranks": []}]})J");
+  const std::string text = status_text("http://x", status);
+  CHECK(text.find("instance script: ready, plays a script\n") != std::string::npos);
+  CHECK(text.find("rank") == std::string::npos);
+}
+
 }  // namespace
 }  // namespace tandem::app

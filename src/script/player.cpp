@@ -14,6 +14,17 @@ size_t shared_length(const std::vector<gen::TokenId>& a, const std::vector<gen::
   return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
+bool begins_with(const std::vector<gen::TokenId>& tokens, const std::vector<gen::TokenId>& start) {
+  return shared_length(tokens, start) == start.size();
+}
+
+std::vector<dialect::AnswerPart> without_thinking(std::vector<dialect::AnswerPart> parts) {
+  std::erase_if(parts, [](const dialect::AnswerPart& part) {
+    return part.channel == dialect::Channel::kThinking;
+  });
+  return parts;
+}
+
 }  // namespace
 
 Player::Player(Script script,
@@ -73,9 +84,18 @@ Result<std::vector<gen::TokenId>> Player::tokens_of(const Announced& announced,
   dialect::AnswerStart start;
   if (text_.thinking) start.thinking = markers;
   start.in_thinking = leaves_thinking(request, announced.continues);
-  auto tokens =
-      text_.tokenizer->encode(write_answer(dialect_, start, announced.plan->parts), false);
+  const std::vector<dialect::AnswerPart>& parts = announced.plan->parts;
+  auto tokens = text_.tokenizer->encode(write_answer(dialect_, start, parts), false);
   if (!tokens) return tokens;
+  if (!begins_with(*tokens, request.emitted)) {
+    // Its thought was closed early: what was said so far, and what comes behind thinking.
+    start.in_thinking = false;
+    auto rest =
+        text_.tokenizer->encode(write_answer(dialect_, start, without_thinking(parts)), false);
+    if (!rest) return rest;
+    *tokens = request.emitted;
+    tokens->insert(tokens->end(), rest->begin(), rest->end());
+  }
   const bool ends = !announced.plan->hangs && !announced.plan->failure;
   if (ends && !text_.eos.empty()) tokens->push_back(text_.eos.front());
   return tokens;

@@ -182,3 +182,28 @@ TEST_CASE("player: an embedding is refused by name") {
   REQUIRE(taken.has_value());
   CHECK(told.get_future().get().code == ErrorCode::kUnsupported);
 }
+
+TEST_CASE("player: an answer whose thought was closed early goes on behind its thinking") {
+  const text::ModelText text = model_text();
+  const dialect::Dialect& json_tools = chat::dialect_of(text, "json_tools");
+  Player player(std::move(*Script::parse(
+                    R"J({"rules": [{"say": [{"think": "a long thought"}, {"text": "Yes."}]}]})J")),
+                text, json_tools, 4096);
+  const auto said = [&](const char* emitted) {
+    gen::Request request{.id = 7, .prompt = {1, 2}, .sampling = {}};
+    request.emitted = *text.tokenizer->encode(emitted, false);
+    player.announce(question(), request.id);
+    std::string heard;
+    std::promise<void> over;
+    REQUIRE(player.submit(request, [&](const gen::Event& event) {
+      if (const auto* tokens = std::get_if<gen::Tokens>(&event.body)) {
+        for (const gen::Token& token : tokens->tokens) heard += text.tokenizer->bytes(token.id);
+      }
+      if (event.is_last()) over.set_value();
+    }));
+    over.get_future().wait();
+    return heard;
+  };
+  CHECK(said("<think>a long").starts_with(" thought</think>Yes."));
+  CHECK(said("<think>a lo</think>").starts_with("Yes."));
+}

@@ -67,34 +67,62 @@ def ask(chat, text, **fields):
     return chat.chat.completions.create(model="default_model", messages=[{"role": "user", "content": text}], **fields)
 
 
-def go_round(chat, stream):
+def chat_round(url, stream):
     """(thinking, text, calls, last words) of the whole task."""
-    tools = [{"type": "function", "function": TOOL}]
-    with chat.chat.completions.stream(model="default_model", messages=QUESTION, tools=tools) as events:
-        for _ in events:
-            pass
-        message = events.get_final_completion().choices[0].message
-    if not stream:
-        message = chat.chat.completions.create(model="default_model", messages=QUESTION, tools=tools).choices[0].message
-    results = [{"role": "tool", "tool_call_id": call.id, "content": "12:30"} for call in message.tool_calls]
-    history = [*QUESTION, message.model_dump(exclude_none=True), *results]
-    last = chat.chat.completions.create(model="default_model", messages=history, tools=tools).choices[0].message
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
+        fields = {"model": "default_model", "tools": [{"type": "function", "function": TOOL}]}
+        if stream:
+            with client.chat.completions.stream(messages=QUESTION, **fields) as events:
+                message = events.get_final_completion().choices[0].message
+        else:
+            message = client.chat.completions.create(messages=QUESTION, **fields).choices[0].message
+        results = [{"role": "tool", "tool_call_id": call.id, "content": "12:30"} for call in message.tool_calls]
+        history = [*QUESTION, message.model_dump(exclude_none=True), *results]
+        last = client.chat.completions.create(messages=history, **fields).choices[0].message
     calls = [(call.function.name, json.loads(call.function.arguments)) for call in message.tool_calls]
     return message.reasoning_content, message.content, calls, last.content
 
 
+def messages_round(url, stream):
+    with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as client:
+        tool = {"name": TOOL["name"], "input_schema": TOOL["parameters"]}
+        fields = {"model": "default_model", "max_tokens": 300, "tools": [tool]}
+        if stream:
+            with client.messages.stream(messages=QUESTION, **fields) as events:
+                message = events.get_final_message()
+        else:
+            message = client.messages.create(messages=QUESTION, **fields)
+        thinking, text, *uses = message.content
+        results = [{"type": "tool_result", "tool_use_id": use.id, "content": "12:30"} for use in uses]
+        history = [*QUESTION, {"role": "assistant", "content": message.content}, {"role": "user", "content": results}]
+        last = client.messages.create(messages=history, **fields).content[-1]
+    return thinking.thinking, text.text, [(use.name, use.input) for use in uses], last.text
+
+
+def responses_round(url, stream):
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
+        fields = {"model": "default_model", "store": False, "tools": [{"type": "function", "strict": False, **TOOL}]}
+        if stream:
+            with client.responses.stream(input=QUESTION, **fields) as events:
+                output = events.get_final_response().output
+        else:
+            output = client.responses.create(input=QUESTION, **fields).output
+        thinking, text, *calls = output
+        results = [{"type": "function_call_output", "call_id": call.call_id, "output": "12:30"} for call in calls]
+        history = [*QUESTION, *[item.model_dump(exclude_none=True) for item in output], *results]
+        last = client.responses.create(input=history, **fields).output_text
+    made = [(call.name, json.loads(call.arguments)) for call in calls]
+    return thinking.content[0].text, text.content[0].text, made, last
+
+
 @pytest.mark.parametrize("dialect", dialects())
-def test_one_script_says_the_same_in_every_dialect(script, dialect):
-    expected = (
-        "Which city?",
-        "Let me see.",
-        [("get_time", {"city": "Oslo"}), ("get_time", {"city": "Bergen"})],
-        "In Oslo it is 12:30.",
-    )
+def test_one_script_says_the_same_in_every_dialect_on_every_wire(script, dialect):
+    calls = [("get_time", {"city": "Oslo"}), ("get_time", {"city": "Bergen"})]
+    expected = ("Which city?", "Let me see.", calls, "In Oslo it is 12:30.")
     for url in scripted(script, "--reasoning-dialect", "think", "--tool-dialect", dialect):
-        with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as chat:
+        for wire in (chat_round, messages_round, responses_round):
             for stream in (False, True):
-                assert go_round(chat, stream) == expected
+                assert wire(url, stream) == expected
 
 
 def test_it_is_paced(chat):

@@ -1,6 +1,7 @@
 // tandem probe: a running server, checked from outside as its clients meet it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -16,6 +17,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::string url = kDefaultUrl;
   std::string key_file;
+  std::vector<std::string> only;  // names of checks; empty: all
   bool json = false;
 };
 
@@ -48,6 +50,10 @@ Json to_json(const Outcome& outcome) {
 /// Without these no other check says anything.
 bool is_needed(const std::string& name) { return name == "health" || name == "models"; }
 
+bool is_wanted(const Options& options, const std::string& name) {
+  return options.only.empty() || is_needed(name) || std::ranges::count(options.only, name) > 0;
+}
+
 int run(const Options& options) {
   auto client = client_of(options.url, options.key_file);
   if (!client) return fail("probe", client.error().message);
@@ -55,6 +61,7 @@ int run(const Options& options) {
   Json all = Json::array();
   bool failed = false;
   for (const checks::Check& check : checks::all()) {
+    if (!is_wanted(options, check.name)) continue;
     const Outcome outcome = carry_out(check, target);
     const bool bad = outcome.verdict.state == checks::Verdict::State::kFailed;
     failed |= bad;
@@ -71,6 +78,11 @@ int run(const Options& options) {
 void declare_options(CLI::App& app, Options& options) {
   app.add_option("url", options.url, "Where the server is")->capture_default_str();
   app.add_option("--api-key-file", options.key_file, "File whose first key is the server's");
+  std::vector<std::string> names;
+  for (const checks::Check& check : checks::all()) names.push_back(check.name);
+  app.add_option("--only", options.only, "Checks to carry out, beside health and models [all]")
+      ->delimiter(',')
+      ->check(CLI::IsMember(names));
   app.add_flag("--json", options.json, "Print JSON");
 }
 
