@@ -4,8 +4,10 @@ it asks nothing twice."""
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
+import pathlib
 import secrets
 import shutil
 import subprocess
@@ -17,25 +19,53 @@ from server import BINARY, scripted
 
 CLIENTS = ROOT / ".deps/clients"
 NODE = CLIENTS / "node/node_modules/node/bin"
-LIMIT_S = 240
+LIMIT_S = 600
 CONTEXT = "131072"
 
 
 @dataclasses.dataclass
 class Client:
     name: str
-    arguments: list  # behind `tandem agent NAME --run --`; the prompt comes last unless PROMPT stands for it
+    arguments: list  # behind `tandem agent NAME --run --`; PROMPT stands for the prompt
+    follow_up: list  # the same, to go on with the last conversation
     endpoint: str
     side_requests: int = 0  # titles and the like
+    appends: bool = True  # a later prompt comes behind what there was, unchanged
 
 
 CLIENTS_UNDER_TEST = [
-    Client("claude", ["-p", "PROMPT", "--output-format", "json", "--allowedTools", "Read,Edit,Write,Bash"], "messages"),
-    Client("codex", ["exec", "--dangerously-bypass-approvals-and-sandbox", "PROMPT"], "responses"),
-    Client("opencode", ["run", "--format", "json", "PROMPT"], "chat", 1),
-    Client("pi", ["-p", "--mode", "json", "PROMPT"], "chat"),
-    Client("qwen", ["-p", "PROMPT", "--approval-mode", "yolo", "-o", "json"], "chat"),
+    Client(
+        "claude",
+        ["-p", "PROMPT", "--output-format", "json", "--allowedTools", "Read,Edit,Write,Bash"],
+        ["-c", "-p", "PROMPT", "--output-format", "json"],
+        "messages",
+        appends=False,  # the state of the repository stands in its system message
+    ),
+    Client(
+        "codex",
+        ["exec", "--dangerously-bypass-approvals-and-sandbox", "PROMPT"],
+        ["exec", "--dangerously-bypass-approvals-and-sandbox", "resume", "--last", "PROMPT"],
+        "responses",
+    ),
+    Client(
+        "opencode",
+        ["run", "--format", "json", "PROMPT"],
+        ["run", "-c", "--format", "json", "PROMPT"],
+        "chat",
+        side_requests=1,
+    ),
+    Client("pi", ["-p", "--mode", "json", "PROMPT"], ["-c", "-p", "--mode", "json", "PROMPT"], "chat"),
+    Client(
+        "qwen",
+        ["-p", "PROMPT", "--approval-mode", "yolo", "-o", "json"],
+        ["-c", "-p", "PROMPT", "--approval-mode", "yolo", "-o", "json"],
+        "chat",
+        appends=False,  # the folder's content stands in its second message
+    ),
 ]
+FOLLOW_UP = "Which answer was that? Say it again."
+# The wires that pi can speak, and the endpoint of each.
+PI_WIRES = {"openai-completions": "chat", "openai-responses": "responses", "anthropic-messages": "messages"}
 
 
 @dataclasses.dataclass
@@ -85,19 +115,14 @@ def fetch(url, path):
         return response.read().decode()
 
 
-def start(client, url, task, home):
-    path = os.pathsep.join([str(installed(client.name)), str(NODE), "/usr/local/bin", "/usr/bin", "/bin"])
-    environment = {
-        "HOME": str(home),
-        "PATH": path,
-        "TERM": "dumb",
-        "LANG": "C.UTF-8",
-        "USER": "user",
-        "SHELL": "/bin/bash",
-    }
-    words = [task.prompt if word == "PROMPT" else word for word in client.arguments]
-    command = [BINARY, "agent", client.name, "--url", url, "--folder", str(home / "own"), "--run", "--", *words]
-    return subprocess.run(
+def environment_of(name, home):
+    folders = [str(installed(name)), str(NODE), "/usr/local/bin", "/usr/bin", "/bin"]
+    common = {"TERM": "dumb", "LANG": "C.UTF-8", "USER": "user", "SHELL": "/bin/bash"}
+    return {"HOME": str(home), "PATH": os.pathsep.join(folders), **common}
+
+
+def carry_out(command, task, environment):
+    done = subprocess.run(
         command,
         cwd=task.folder,
         env=environment,
@@ -106,6 +131,17 @@ def start(client, url, task, home):
         text=True,
         timeout=LIMIT_S,
     )
+    said = f"\n--- stdout\n{done.stdout[-4000:]}\n--- stderr\n{done.stderr[-4000:]}"
+    print(said)
+    assert done.returncode == 0, said
+    return done.stdout
+
+
+def start(client, arguments, prompt, url, task, home):
+    """What the client printed, set up and started by `tandem agent`."""
+    words = [prompt if word == "PROMPT" else word for word in arguments]
+    command = [BINARY, "agent", client.name, "--url", url, "--folder", str(home / "own"), "--run", "--", *words]
+    return carry_out(command, task, environment_of(client.name, home))
 
 
 def requests_of(url):
@@ -114,34 +150,85 @@ def requests_of(url):
     return listed["recent"][::-1]
 
 
-@pytest.mark.parametrize("client", CLIENTS_UNDER_TEST, ids=lambda client: client.name)
-def test_a_client_completes_its_task(client, tmp_path):
-    installed("node")
-    installed(client.name)
-    assert shutil.which("git"), "git is needed"
-    (tmp_path / "work").mkdir()
-    (tmp_path / "home").mkdir()
-    task = Task(tmp_path / "work")
-    for url in scripted(ROOT / "tests/clients/task.json", "--context", CONTEXT, "--reasoning-dialect", "think"):
-        done = start(client, url, task, tmp_path / "home")
-        said = f"\n--- stdout\n{done.stdout[-4000:]}\n--- stderr\n{done.stderr[-4000:]}"
-        print(said)
-        seen = requests_of(url)
-        metrics = fetch(url, "/metrics")
-    print(
-        "\n".join(
-            f"{r['endpoint']} {r['outcome']} {r['finish_reason']} {r['prompt_tokens']} {r['cached_tokens']}"
-            for r in seen
+def check_reuse(before, after):
+    """Nothing that a request's prompt shares with the one before is computed anew."""
+    assert after["cached_tokens"] >= before["prompt_tokens"] - 1
+
+
+def check_task(task, said):
+    assert digest(task.file.read_bytes()) == digest(task.expected.encode())
+    assert digest(task.seen.read_bytes()) == digest(task.expected.encode())
+    assert task.answer in said
+
+
+def check_requests(seen, endpoint, side_requests):
+    """Each turn once: three calls and the last words, and what else the client is known to ask."""
+    for request in seen:
+        print(
+            {name: request[name] for name in ("endpoint", "outcome", "finish_reason", "prompt_tokens", "cached_tokens")}
         )
-    )
-    assert done.returncode == 0, said
-    assert digest(task.file.read_bytes()) == digest(task.expected.encode()), said
-    assert digest(task.seen.read_bytes()) == digest(task.expected.encode()), said
-    assert task.answer in done.stdout, said
     assert {request["outcome"] for request in seen} == {"finished"}
-    assert {request["endpoint"] for request in seen} == {client.endpoint}
-    # Each turn once: three calls and the last words, and what else the client is known to ask.
+    assert {request["endpoint"] for request in seen} == {endpoint}
     assert [request["finish_reason"] for request in seen].count("tool_calls") == 3
-    assert len(seen) == 4 + client.side_requests
+    assert len(seen) == 4 + side_requests
+    # Titles are short.
+    turns = sorted(seen, key=lambda request: request["prompt_tokens"])[side_requests:]
+    for before, after in itertools.pairwise(turns):
+        check_reuse(before, after)
+
+
+def check_metrics(url):
+    metrics = fetch(url, "/metrics")
     assert "tandem_requests_refused_total{" not in metrics
     assert "tandem_broken_calls_total 0" in metrics
+
+
+@pytest.fixture
+def task(tmp_path):
+    assert shutil.which("git"), "git is needed"
+    (tmp_path / "work").mkdir()
+    return Task(tmp_path / "work")
+
+
+@pytest.fixture
+def home(tmp_path):
+    installed("node")
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+def server():
+    return scripted(ROOT / "tests/clients/task.json", "--context", CONTEXT, "--reasoning-dialect", "think")
+
+
+@pytest.mark.parametrize("client", CLIENTS_UNDER_TEST, ids=lambda client: client.name)
+def test_a_client_completes_its_task_and_goes_on(client, task, home):
+    installed(client.name)
+    for url in server():
+        check_task(task, start(client, client.arguments, task.prompt, url, task, home))
+        seen = requests_of(url)
+        check_requests(seen, client.endpoint, client.side_requests)
+        assert task.answer in start(client, client.follow_up, FOLLOW_UP, url, task, home)
+        later = requests_of(url)
+        assert len(later) == len(seen) + 1
+        if client.appends:
+            check_reuse(later[-2], later[-1])
+        check_metrics(url)
+
+
+@pytest.mark.parametrize("wire", PI_WIRES)
+def test_pi_over_each_wire(wire, task, home):
+    installed("pi")
+    for url in server():
+        recipe = json.loads(
+            subprocess.check_output([BINARY, "agent", "pi", "--url", url, "--json", "--folder", str(home)])
+        )
+        [file] = recipe["files"]
+        content = file["content"].replace("openai-completions", wire)
+        if wire == "anthropic-messages":
+            content = content.replace(f"{url}/v1", url)
+        pathlib.Path(file["path"]).write_text(content)
+        environment = {**environment_of("pi", home), **recipe["environment"], "TANDEM_API_KEY": "none"}
+        check_task(task, carry_out([*recipe["command"], "-p", "--mode", "json", task.prompt], task, environment))
+        check_requests(requests_of(url), PI_WIRES[wire], 0)
+        check_metrics(url)
