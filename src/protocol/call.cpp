@@ -14,6 +14,7 @@ RequestRecord make_record(const Call::Parts& parts, const net::Request& request)
   RequestRecord record;
   record.id = parts.id;
   record.endpoint = parts.endpoint;
+  record.side = parts.side;
   record.model = parts.wire.model;
   record.client = request.key_id.empty() ? request.peer : request.key_id;
   record.peer = request.peer;

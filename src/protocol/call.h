@@ -22,6 +22,7 @@ class Call : public std::enable_shared_from_this<Call> {
   struct Parts {
     std::string id;
     std::string endpoint;
+    std::string side = {};  // see RequestRecord
     WireRequest wire;
     std::unique_ptr<AnswerEncoder> encoder;
   };

@@ -2,9 +2,22 @@
 
 #include "protocol/call.h"
 #include "protocol/errors.h"
+#include "protocol/side_requests.h"
 #include "replay/handle.h"
 
 namespace tandem::protocol {
+namespace {
+
+/// Empty: it is the work itself, or its client says how urgent it is.
+std::string side_kind_of(const Wire& wire,
+                         const net::Request& request,
+                         const WireRequest& parsed,
+                         const Options& options) {
+  if (parsed.names_priority) return parsed.request.priority == gen::Priority::kLow ? "asked" : "";
+  return options.side_rules ? side_kind(wire.endpoint, request, parsed) : std::string();
+}
+
+}  // namespace
 
 void start_generation(const Wire& wire,
                       Api& api,
@@ -29,6 +42,8 @@ void begin_generation(const Wire& wire,
   for (chat::Warning& warning : api.service().warnings(parsed.request)) {
     parsed.warnings.push_back(std::move(warning));
   }
+  const std::string side = side_kind_of(wire, request, parsed, api.options());
+  if (!side.empty()) parsed.request.priority = gen::Priority::kLow;
   auto encoder = wire.make_encoder(
       {.id = id,
        .model = parsed.model,
@@ -43,6 +58,7 @@ void begin_generation(const Wire& wire,
   Call::start(api, request, reply,
               {.id = id,
                .endpoint = wire.endpoint,
+               .side = side,
                .wire = std::move(parsed),
                .encoder = std::move(encoder)});
 }

@@ -76,6 +76,7 @@ void Metrics::ended(const RequestRecord& record) {
   completion_tokens_ += record.emitted_tokens;
   reasoning_tokens_ += record.reasoning_tokens;
   broken_calls_ += record.broken_calls;
+  if (!record.side.empty()) ++sides_[record.side];
   for (const chat::Guard guard : record.guards) ++guarded_[name(guard)];
   if (record.started) queue_.add(seconds(*record.started - record.submitted));
   if (record.started && record.first_token) {
@@ -138,6 +139,11 @@ std::string Metrics::render(size_t running) const {
     out.family("tandem_guards_total", "counter", "Answers that a guard acted on, by guard.");
     for (const auto& [guard, count] : guarded_) {
       out.sample("tandem_guards_total", {{"guard", guard}}, static_cast<double>(count));
+    }
+    out.family("tandem_side_requests_total", "counter",
+               "Requests beside the work, which ran low, by kind.");
+    for (const auto& [kind, count] : sides_) {
+      out.sample("tandem_side_requests_total", {{"kind", kind}}, static_cast<double>(count));
     }
     out.family("tandem_requests_running", "gauge", "Requests in flight.");
     out.sample("tandem_requests_running", {}, static_cast<double>(running));

@@ -57,6 +57,7 @@ class Metrics {
   std::map<std::string, uint64_t> ignored_;
   std::map<std::string, uint64_t> warned_;  // by code
   std::map<std::string, uint64_t> guarded_;
+  std::map<std::string, uint64_t> sides_;  // by kind
   uint64_t prompt_tokens_ = 0;
   uint64_t cached_tokens_ = 0;
   uint64_t completion_tokens_ = 0;

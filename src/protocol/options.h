@@ -20,6 +20,8 @@ struct Options {
   std::string signing_key;           // of handles on answers (replay/handle.h)
   gen::Sampling sampling;            // for fields that a request leaves out
   chat::GuardSettings guards;        // the same
+  bool side_rules = true;            // recognise requests beside the work, and run them low
+  bool share_identical = false;      // one generation for identical requests at the same time
   bool strict_fields = false;        // refuse unknown fields instead of ignoring them
   bool separate_clients = false;     // several API keys: no prefix reuse and no stop across them
   uint32_t max_choices = 32;         // n

@@ -43,6 +43,7 @@ Json to_json(const RequestRecord& record, TimePoint now) {
   out["model"] = record.model;
   out["client"] = record.client;
   out["peer"] = record.peer;
+  out["side"] = record.side.empty() ? Json(nullptr) : Json(record.side);
   out["stream"] = record.stream;
   out["n"] = record.choices;
   out["created"] = record.created;

@@ -27,6 +27,7 @@ struct RequestRecord {
   std::string model;
   std::string client;  // a key's id, else the peer
   std::string peer;
+  std::string side = {};  // what kind of side request, "asked" when by priority; else empty
   bool stream = false;
   uint32_t choices = 1;
   int64_t created = 0;  // Unix seconds

@@ -254,6 +254,7 @@ void read_generation(Fields& fields, const ParseContext& context, WireRequest& o
   read_seed(fields, out.request.seed);
   read_limits(fields, out.request);
   read_scheduling(fields, out.request);
+  out.names_priority = fields.has("priority");
   const auto reuse = fields.integer("index_reuse", 0, gen::kMostIndexReuse);
   out.request.index_reuse = static_cast<uint32_t>(reuse.value_or(0));
   read_guided(fields, out.request);

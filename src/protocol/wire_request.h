@@ -20,6 +20,7 @@ struct WireRequest {
   bool stream = false;
   bool include_usage = false;
   std::string echo;                  // text put before the answer
+  bool names_priority = false;       // the client said how urgent it is
   Json notes;                        // of the wire, for its encoder
   std::vector<std::string> ignored;  // fields nobody knows
   std::vector<chat::Warning> warnings;
