@@ -45,12 +45,21 @@ Result<std::unique_ptr<Front>> Front::start(Backend& backend,
 
 Front::Front(Backend& backend, protocol::Options options, store::Store* store)
     : backend_(backend),
+      sharing_(options.share_identical ? std::make_unique<chat::SharingService>(backend.service())
+                                       : nullptr),
       api_(
-          backend.service(),
+          sharing_ ? *sharing_ : backend.service(),
           clock_,
           std::move(options),
           [&backend] { return backend.unready_reason(); },
           store) {
+  if (sharing_) {
+    api_.metrics().add([this](protocol::MetricsText& out) {
+      out.family("tandem_shared_requests_total", "counter",
+                 "Requests that joined an identical one that was running.");
+      out.sample("tandem_shared_requests_total", {}, static_cast<double>(sharing_->joined()));
+    });
+  }
   api_.metrics().add([&backend](protocol::MetricsText& out) { backend.write_metrics(out); });
 }
 

@@ -6,6 +6,7 @@
 
 #include "app/backend.h"
 #include "base/clock.h"
+#include "chat/sharing_service.h"
 #include "net/server.h"
 #include "protocol/api.h"
 
@@ -35,6 +36,7 @@ class Front {
   Front(Backend& backend, protocol::Options options, store::Store* store);
 
   Backend& backend_;
+  const std::unique_ptr<chat::SharingService> sharing_;  // null: each request has its own
   const SteadyClock clock_;
   protocol::Api api_;
   std::unique_ptr<net::Server> server_;  // last: its threads use what is above

@@ -31,7 +31,8 @@ std::string text_of_content(const Json& message) {
   std::string text;
   if (!content->is_array()) return text;
   for (const Json& part : *content) {
-    if (part.is_object()) text += part.value("text", "");
+    const auto words = part.is_object() ? part.find("text") : part.end();
+    if (words != part.end() && words->is_string()) text += words->get_ref<const std::string&>();
   }
   return text;
 }

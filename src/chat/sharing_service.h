@@ -41,9 +41,6 @@ class SharingService final : public Service {
   Result<std::string> decode(const std::vector<gen::TokenId>& ids) const override {
     return inner_.decode(ids);
   }
-  Result<uint64_t> embed(EmbeddingRequest request, EmbeddingSink sink) override {
-    return inner_.embed(std::move(request), std::move(sink));
-  }
   std::vector<Warning> warnings(const Request& request) const override {
     return inner_.warnings(request);
   }

@@ -34,6 +34,8 @@ struct Options {
   uint32_t keep_alive_seconds = 10;
   uint32_t drain_seconds = 30;
   GuardOptions guards;
+  bool no_side_rules = false;
+  bool share_identical = false;
 };
 
 protocol::Options protocol_options(const Options& options, size_t keys) {
@@ -44,6 +46,8 @@ protocol::Options protocol_options(const Options& options, size_t keys) {
   result.state = state_limits(options.state);
   result.strict_fields = options.strict;
   result.guards = settings(options.guards);
+  result.side_rules = !options.no_side_rules;
+  result.share_identical = options.share_identical;
   result.separate_clients = keys > 1;
   result.keep_alive = std::chrono::seconds(options.keep_alive_seconds);
   return result;
@@ -165,6 +169,10 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_flag("--strict-fields", options.strict,
                "Refuse unknown request fields instead of ignoring them");
   declare(app, options.guards);
+  app.add_flag("--no-side-rules", options.no_side_rules,
+               "Run titles, probes and the like as any request, unless they ask for low priority");
+  app.add_flag("--share-identical", options.share_identical,
+               "One generation for identical greedy or seeded requests that run at the same time");
   app.add_option("--thinking-wrap-up", options.session.thinking_wrap_up,
                  "Sentence at the end of a thought that reached its budget");
   app.add_option("--keepalive", options.keep_alive_seconds,
