@@ -120,7 +120,8 @@ void embeddings(Api& api, const net::Request& request, const ReplyPtr& reply) {
     api.table().forget(id);
     return refuse(tokens.error());
   }
-  api.table().accept(id, static_cast<uint32_t>(std::min<uint64_t>(*tokens, UINT32_MAX)));
+  const auto shown = static_cast<uint32_t>(std::min<uint64_t>(*tokens, UINT32_MAX));
+  api.table().accept(id, {.prompt_tokens = shown});
   call->set_tokens(*tokens);
   reply->on_closed([&service = api.service(), id] { service.cancel(id); });
 }
