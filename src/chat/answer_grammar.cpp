@@ -76,9 +76,6 @@ std::string expression_of(const AnswerForm& form) {
 /// The text alone, without anything before it.
 gen::Grammar plain_grammar(const AnswerForm& form) {
   if (form.kind == Kind::kLark) return lark(form.source);
-  if (form.kind == Kind::kRegex) {
-    return {.kind = gen::GrammarKind::kRegex, .source = form.source};
-  }
   return lark("start: " + expression_of(form));
 }
 

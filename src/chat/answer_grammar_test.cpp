@@ -272,6 +272,19 @@ TEST_CASE("answer grammar: what cannot be enforced is refused by the request's o
   CHECK(bound.service.submit(forced, bound.sink()));
 }
 
+TEST_CASE("answer grammar: digits and words of a pattern are those of ASCII") {
+  Bound bound;
+  bound.run(Bound::asked({.kind = Kind::kRegex, .source = "[\\d-]\\w\\\\d"}));
+  CHECK(bound.takes(bound.encode("-a\\d")));
+  CHECK(bound.takes(bound.encode("7_\\d")));
+  CHECK_FALSE(bound.takes(bound.encode("\u06f2")));
+  CHECK_FALSE(bound.takes(bound.encode("7\u00e9")));
+  bound.run(Bound::asked(schema_form(R"({"type": "array", "items": {"type": "string",
+    "pattern": "^\\d$"}, "minItems": 1})")));
+  CHECK(bound.takes(bound.encode(R"(["3"])")));
+  CHECK_FALSE(bound.takes(bound.encode("[\"\u06f2")));
+}
+
 TEST_CASE("answer grammar: formats that nothing is known of are no rule") {
   Bound bound;
   bound.run(Bound::asked(schema_form(

@@ -1,4 +1,6 @@
 // Expressions of Lark for text of a form.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -14,15 +16,39 @@ constexpr std::array<std::string_view, 10> kFormats = {
 
 constexpr const char* kSpace = "( |\\n[ \\t]{0,40})";
 
-void drop_unknown_formats(Json& schema) {
+/// \d and \w are of ASCII, as in ECMA 262; the compiler would take them for those of Unicode.
+std::string with_ascii_classes(std::string_view pattern) {
+  std::string out;
+  bool is_class = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    const char next = c == '\\' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    if (next == 'd' || next == 'w') {
+      const std::string_view members = next == 'd' ? "0-9" : "A-Za-z0-9_";
+      out += is_class ? std::string(members) : fmt::format("[{}]", members);
+      ++i;
+      continue;
+    }
+    out += c;
+    if (next != '\0') out += pattern[++i];
+    if (c == '[') is_class = true;
+    if (c == ']') is_class = false;
+  }
+  return out;
+}
+
+void adapt_to_compiler(Json& schema) {
   if (schema.is_object() && schema.contains("format") && schema["format"].is_string()) {
     const auto& format = schema["format"].get_ref<const std::string&>();
     if (std::ranges::find(kFormats, format) == kFormats.end()) schema.erase("format");
   }
+  if (schema.is_object() && schema.contains("pattern") && schema["pattern"].is_string()) {
+    schema["pattern"] = with_ascii_classes(schema["pattern"].get_ref<const std::string&>());
+  }
   if (!schema.is_structured()) return;
   for (auto& [name, inner] : schema.items()) {
     if (schema.is_object() && (name == "enum" || name == "const")) continue;  // values
-    drop_unknown_formats(inner);
+    adapt_to_compiler(inner);
   }
 }
 
@@ -31,13 +57,14 @@ void drop_unknown_formats(Json& schema) {
 std::string json_expression(const Json& schema) {
   Json bounded = schema;
   if (bounded.is_object()) {
-    drop_unknown_formats(bounded);
+    adapt_to_compiler(bounded);
     bounded["x-guidance"] = {{"whitespace_pattern", kSpace}};
   }
   return "%json " + bounded.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string regex_expression(std::string_view pattern) {
+std::string regex_expression(std::string_view given) {
+  const std::string pattern = with_ascii_classes(given);
   std::string out = "/";
   for (size_t i = 0; i < pattern.size(); ++i) {
     const char c = pattern[i];

@@ -45,7 +45,7 @@ std::string text_grammar(const Dialect& dialect,
 /// parts is bounded: a space, or a line break with an indent.
 std::string json_expression(const Json& schema);
 
-/// The expression of text that a regular expression matches whole.
+/// The expression of text that a regular expression matches whole; \d and \w are of ASCII.
 std::string regex_expression(std::string_view pattern);
 
 /// The expression of one of these texts.

@@ -155,7 +155,7 @@ def test_eight_at_once_get_their_solo_answers(client, model):
         ({"logit_bias": {"99999999": 1}}, openai.BadRequestError, "logit_bias"),
         ({"top_logprobs": 3}, openai.BadRequestError, "top_logprobs"),
         ({"messages": []}, openai.BadRequestError, "messages"),
-        ({"response_format": {"type": "json_object"}}, openai.BadRequestError, "response_format"),
+        ({"response_format": {"type": "xml"}}, openai.BadRequestError, "response_format.type"),
         ({"tool_choice": "required"}, openai.BadRequestError, "tool_choice"),
         ({"extra_body": {"adapters": "x"}}, openai.BadRequestError, "adapters"),
         ({"extra_body": {"draft_model": "x"}}, openai.BadRequestError, "draft_model"),

@@ -129,7 +129,7 @@ def test_models_in_both_shapes(claude, model, client):
         ({"temperature": -1}, anthropic.BadRequestError, "temperature"),
         ({"messages": []}, anthropic.BadRequestError, "messages"),
         (
-            {"tools": [{"name": "f", "input_schema": {}}], "tool_choice": {"type": "any"}},
+            {"tools": [{"name": "f", "input_schema": {}}], "tool_choice": {"type": "tool"}},
             anthropic.BadRequestError,
             "tool_choice",
         ),

@@ -48,7 +48,7 @@ def test_a_probe_with_nothing(client, model):
     [
         ({"previous_response_id": "resp_none"}, openai.NotFoundError, "previous_response_id"),
         ({"tool_choice": "required"}, openai.BadRequestError, "tool_choice"),
-        ({"text": {"format": {"type": "json_object"}}}, openai.BadRequestError, "text.format"),
+        ({"text": {"format": {"type": "xml"}}}, openai.BadRequestError, "text.format.type"),
     ],
 )
 def test_bad_fields_are_named(client, model, fields, error, param):

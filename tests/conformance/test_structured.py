@@ -21,9 +21,10 @@ TOWN = {
     "required": ["name", "size", "kind"],
     "additionalProperties": False,
 }
+NOTHING = {"type": "object", "properties": {}, "additionalProperties": False}
 TOOLS = [
     {"type": "function", "function": {"name": "found", "parameters": TOWN}},
-    {"type": "function", "function": {"name": "leave", "parameters": {"type": "object", "properties": {}}}},
+    {"type": "function", "function": {"name": "leave", "parameters": NOTHING}},
 ]
 
 
@@ -177,7 +178,7 @@ def test_other_wires(client, claude, model):
         model=model, messages=QUESTION, max_tokens=200, extra_body={"output_config": form, "temperature": 1}
     )
     jsonschema.validate(json.loads(message.content[0].text), TOWN)
-    tools = [{"name": "found", "input_schema": TOWN}, {"name": "leave", "input_schema": {"type": "object"}}]
+    tools = [{"name": "found", "input_schema": TOWN}, {"name": "leave", "input_schema": NOTHING}]
     for choice, names in [({"type": "any"}, {"found", "leave"}), ({"type": "tool", "name": "found"}, {"found"})]:
         message = claude.messages.create(
             model=model, messages=QUESTION, max_tokens=400, tools=tools,
