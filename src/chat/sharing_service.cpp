@@ -17,8 +17,9 @@ Request without_names(Request request) {
   return request;
 }
 
-/// Nothing of its answer is left to chance.
+/// Nothing of its answer is left to chance, and its client gets no handle, which names one answer.
 bool is_determined(const Request& request) {
+  if (request.gives_handle) return false;
   return request.seed.has_value() || request.sampling.temperature == 0;
 }
 

@@ -14,9 +14,9 @@ namespace tandem::chat {
 
 /// In front of another service. A request joins one that runs when both are equal in all but id and
 /// client, belong to the same salt, and are greedy or have the same seed, so that their answers
-/// would be the same; it gets all events so far, then each as it comes. A cancelled request leaves
-/// the others; the last one ends the generation. Who joined counts its usage as if alone. Thread-
-/// safe.
+/// would be the same, and their clients are given no handle on it; it gets all events so far, then
+/// each as it comes. A cancelled request leaves the others; the last one ends the generation. Who
+/// joined counts its usage as if alone. Thread-safe.
 class SharingService final : public Service {
  public:
   /// The other service must outlive this and every request's last event.

@@ -216,21 +216,21 @@ def test_encrypted_content_outlives_the_server(serve, tmp_path):
 def test_without_replay_nothing_is_remembered(serve, tmp_path):
     with serve(tmp_path, "--no-replay") as url:
         with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as claude:
-            answer = claude.messages.create(
-                model="m", max_tokens=200, messages=[{"role": "user", "content": "plain"}]
-            )
+            answer = claude.messages.create(model="m", max_tokens=200, messages=[{"role": "user", "content": "plain"}])
         assert answer.content[0].signature
         left_out = [{"type": "thinking", "thinking": "", "signature": answer.content[0].signature}]
         assert count(url, left_out) == count(url, [])
         assert "tandem_replay" not in get(url, "/metrics")
 
 
-def test_the_default_models_next_turn_computes_only_what_is_new(client, model):
+def test_the_default_models_next_turn_computes_only_what_is_new(url, client, model):
     messages = [{"role": "user", "content": "Name three colours of the rainbow, and say why you like them."}]
     first = client.chat.completions.create(model=model, messages=messages, max_tokens=48, temperature=1.2, seed=11)
     said = first.choices[0].message.content
     messages += [{"role": "assistant", "content": said.strip()}, {"role": "user", "content": "And three fruits?"}]
     second = client.chat.completions.create(model=model, messages=messages, max_tokens=4)
-    # The last token that was drawn was never computed.
+    # The last token that was drawn was never computed, and devices differ in whether they reuse a part of a page.
     known = first.usage.prompt_tokens + first.usage.completion_tokens - 1
-    assert second.usage.prompt_tokens_details.cached_tokens == known
+    sizes = [line for line in get(url, "/metrics").splitlines() if line.startswith("tandem_kv_page_tokens{")]
+    page = float(sizes[0].split()[-1])
+    assert known - page < second.usage.prompt_tokens_details.cached_tokens <= known
