@@ -105,14 +105,13 @@ Status set_memory(const Clock& clock, store::Store* state, Options& options) {
 }
 
 int run(const Options& given) {
-  Options options = given;
   // A fetch may take long: signals end the process until it is done.
-  if (const auto model = find_model(options.session.model.name); !model)
+  if (const auto model = find_model(given.session.model.name); !model)
     return fail("serve", model.error().message);
   const SignalSet signals({SIGINT, SIGTERM});  // before any thread starts
-  net::ServerOptions server = server_options(options);
-  if (!options.key_file.empty()) {
-    auto keys = read_keys(options.key_file);
+  net::ServerOptions server = server_options(given);
+  if (!given.key_file.empty()) {
+    auto keys = read_keys(given.key_file);
     if (!keys) return fail("serve", keys.error().message);
     server.keys = std::move(*keys);
   }
@@ -120,8 +119,9 @@ int run(const Options& given) {
   if (const Status free = net::Server::can_listen(server); !free)
     return fail("serve", free.error().message);
   const SteadyClock clock;
-  const auto state = open_state(options.state);
+  const auto state = open_state(given.state);
   if (!state) return fail("serve", state.error().message);
+  Options options = given;  // goes before the state, in which it may remember answers
   if (const Status set = set_memory(clock, state->get(), options); !set)
     return fail("serve", set.error().message);
   auto backend = start_backend(options);
