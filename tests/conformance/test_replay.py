@@ -41,6 +41,7 @@ SCHEMA = {
 }
 FUNCTIONS = [{"type": "function", "function": {"name": "read", "parameters": SCHEMA}}]
 TOOLS = [{"name": "read", "input_schema": SCHEMA}]
+MODEL = "default_model"
 QUESTION = {"role": "user", "content": "What is in it?"}
 
 
@@ -110,12 +111,12 @@ def test_an_agents_next_turn_computes_only_the_new_result(serve, tmp_path, rewri
     with serve(tmp_path) as url, chat_client(url) as client:
         messages = [QUESTION]
         for turn in range(2):
-            before = client.chat.completions.create(model="m", messages=messages, tools=FUNCTIONS)
+            before = client.chat.completions.create(model=MODEL, messages=messages, tools=FUNCTIONS)
             message = before.choices[0].message.model_dump(exclude_none=True)
             rewrite(message)
             result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": f"result {turn}"}
             messages += [message, result]
-        after = client.chat.completions.create(model="m", messages=messages, tools=FUNCTIONS)
+        after = client.chat.completions.create(model=MODEL, messages=messages, tools=FUNCTIONS)
         known = before.usage.prompt_tokens + before.usage.completion_tokens
         assert after.usage.prompt_tokens_details.cached_tokens == known
         assert counter(url, 'messages_total{outcome="spliced"}') == 3
@@ -126,12 +127,12 @@ def test_an_agents_next_turn_computes_only_the_new_result(serve, tmp_path, rewri
 
 def test_an_edited_history_diverges_where_it_was_edited(serve, tmp_path):
     with serve(tmp_path) as url, chat_client(url) as client:
-        first = client.chat.completions.create(model="m", messages=[QUESTION], tools=FUNCTIONS)
+        first = client.chat.completions.create(model=MODEL, messages=[QUESTION], tools=FUNCTIONS)
         message = first.choices[0].message.model_dump(exclude_none=True)
         result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "result"}
-        client.chat.completions.create(model="m", messages=[QUESTION, message, result], tools=FUNCTIONS)
+        client.chat.completions.create(model=MODEL, messages=[QUESTION, message, result], tools=FUNCTIONS)
         message["content"] = "I never said that."
-        client.chat.completions.create(model="m", messages=[QUESTION, message, result], tools=FUNCTIONS)
+        client.chat.completions.create(model=MODEL, messages=[QUESTION, message, result], tools=FUNCTIONS)
         latest = json.loads(get(url, "/v1/requests"))["recent"][0]
         assert latest["divergence"]["message"] == 1
         assert latest["divergence"]["role"] == "assistant"
@@ -154,12 +155,12 @@ def claude_history(thinking):
 
 def count(url, thinking):
     with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as claude:
-        return claude.messages.count_tokens(model="m", messages=claude_history(thinking)).input_tokens
+        return claude.messages.count_tokens(model=MODEL, messages=claude_history(thinking)).input_tokens
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_signature_outlives_the_server_but_not_its_key(serve, tmp_path, stream):
-    ask = {"model": "m", "max_tokens": 200, "messages": [{"role": "user", "content": "plain"}]}
+    ask = {"model": MODEL, "max_tokens": 200, "messages": [{"role": "user", "content": "plain"}]}
     with serve(tmp_path) as url, anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as claude:
         if stream:
             with claude.messages.stream(**ask) as events:
@@ -186,7 +187,7 @@ def test_a_signature_outlives_the_server_but_not_its_key(serve, tmp_path, stream
 
 
 def test_encrypted_content_outlives_the_server(serve, tmp_path):
-    ask = {"model": "m", "store": False, "include": ["reasoning.encrypted_content"]}
+    ask = {"model": MODEL, "store": False, "include": ["reasoning.encrypted_content"]}
     before = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Ho."}]
     after = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Go on."}]
     question = {"role": "user", "content": "plain"}
@@ -195,7 +196,7 @@ def test_encrypted_content_outlives_the_server(serve, tmp_path):
         thought = first.output[0]
         assert thought.type == "reasoning"
         assert thought.encrypted_content
-        plain = client.responses.create(model="m", input=[question]).output[0]
+        plain = client.responses.create(model=MODEL, input=[question]).output[0]
         assert plain.encrypted_content is None
 
         def tokens(client, *items):
@@ -216,7 +217,9 @@ def test_encrypted_content_outlives_the_server(serve, tmp_path):
 def test_without_replay_nothing_is_remembered(serve, tmp_path):
     with serve(tmp_path, "--no-replay") as url:
         with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as claude:
-            answer = claude.messages.create(model="m", max_tokens=200, messages=[{"role": "user", "content": "plain"}])
+            answer = claude.messages.create(
+                model=MODEL, max_tokens=200, messages=[{"role": "user", "content": "plain"}]
+            )
         assert answer.content[0].signature
         left_out = [{"type": "thinking", "thinking": "", "signature": answer.content[0].signature}]
         assert count(url, left_out) == count(url, [])
