@@ -19,6 +19,7 @@ SCRIPT = {
             "say": [{"call": {"name": "get_time", "arguments": {"city": "Oslo"}}}],
         },
         {"when": {"results": 1}, "say": "Half past twelve."},
+        {"when": {"last": "colour as JSON"}, "say": '{"colour": "red"}'},
         {"say": [{"think": "France, then."}, {"text": "Paris, I think."}]},
     ],
 }
@@ -128,6 +129,7 @@ BREAKS = {
     "chat stream": replaced("/v1/chat", "data: [DONE]\n\n", "", streams=True),
     "tools": replaced("/v1/chat", '"name":"get_time"', '"name":"get_date"', streams=False),
     "thinking": replaced("/v1/chat", "Paris, I", "</think>Paris, I"),
+    "structured": replaced("/v1/chat", '\\"red\\"', '\\"green\\"', streams=False),
     "responses": replaced("/v1/responses", '"status":"completed"', '"status":"done"', streams=False),
     "responses stream": replaced("/v1/responses", '"sequence_number":1,', '"sequence_number":7,', streams=True),
     "messages": replaced("/v1/messages", '"stop_reason":"end_turn"', '"stop_reason":null', streams=False),
