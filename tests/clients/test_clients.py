@@ -30,6 +30,7 @@ class Client:
     follow_up: list  # the same, to go on with the last conversation
     endpoint: str
     side_requests: int = 0  # titles and the like
+    later_side_requests: int = 0  # at most, with a second prompt
     appends: bool = True  # a later prompt comes behind what there was, unchanged
 
 
@@ -60,6 +61,7 @@ CLIENTS_UNDER_TEST = [
         ["-p", "PROMPT", "--approval-mode", "yolo", "-o", "json"],
         ["-c", "-p", "PROMPT", "--approval-mode", "yolo", "-o", "json"],
         "chat",
+        later_side_requests=1,  # what it should keep in mind
         appends=False,  # the folder's content stands in its second message
     ),
 ]
