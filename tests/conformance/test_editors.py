@@ -1,6 +1,6 @@
 """Requests in the shapes of Open WebUI and of editors with a local provider, written after their public sources (Continue,
-Cline, Zed, Open WebUI) or public reports of what they send (Xcode, JetBrains AI Assistant): each is taken whole, with
-nothing of it unknown, whether the base URL ends in /v1 or not."""
+Cline, Zed, parts of Open WebUI) or as clients of that kind do (Xcode, JetBrains AI Assistant); none is a recording. Each is
+taken whole, with nothing of it unknown, whether the base URL ends in /v1 or not."""
 
 import json
 import urllib.request
