@@ -12,7 +12,7 @@ gen::Request bound_request(const Reference& reference, gen::RequestId id) {
   static const char* const kSchema = R"({"type": "object", "additionalProperties": false,
     "properties": {"kind": {"enum": ["port", "market", "mine"]}, "size": {"type": "integer",
     "minimum": 1, "maximum": 99}, "open": {"type": "boolean"}},
-    "required": ["kind", "size", "open"]})";
+    "required": ["kind", "size", "open"], "x-guidance": {"whitespace_flexible": false}})";
   gen::Request request;
   request.id = id;
   request.client = "test";
