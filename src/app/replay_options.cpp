@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -74,7 +75,8 @@ Result<std::string> read_key(const std::filesystem::path& file, int fd) {
 
 /// Whole or not at all, also where several servers start at once: the first one's stays.
 Status make_key(const std::filesystem::path& file) {
-  const std::filesystem::path part = file.string() + fmt::format(".{}", ::getpid());
+  static std::atomic<uint32_t> parts = 0;
+  const std::filesystem::path part = file.string() + fmt::format(".{}.{}", ::getpid(), ++parts);
   const std::string key = random_key();
   {
     const Fd fd(::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));

@@ -104,6 +104,12 @@ chat::Event said(chat::Channel channel, std::string text) {
           .body = chat::Delta{.channel = channel, .text = std::move(text), .logprobs = {}}};
 }
 
+/// Empty where a message has no such text.
+std::string text_in(const chat::Json& message, const char* key) {
+  const auto found = message.find(key);
+  return found != message.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
 /// Calls every tool with arguments in small pieces, or tells the result of one.
 std::vector<chat::Event> agent_turn(const chat::Request& request, const chat::Conversation& talk) {
   const chat::Json& last = talk.messages.back();
@@ -117,9 +123,9 @@ std::vector<chat::Event> agent_turn(const chat::Request& request, const chat::Co
                           .cached_tokens = 2,
                           .completion_tokens = 9,
                           .reasoning_tokens = 2}};
-  if (last["role"] == "tool") {
-    out.push_back(said(chat::Channel::kText, last["name"].get<std::string>() + " said: "));
-    out.push_back(said(chat::Channel::kText, last["content"].get<std::string>()));
+  if (text_in(last, "role") == "tool") {
+    out.push_back(said(chat::Channel::kText, text_in(last, "name") + " said: "));
+    out.push_back(said(chat::Channel::kText, text_in(last, "content")));
   } else {
     out.push_back(said(chat::Channel::kText, "\n\nLet me see."));
     for (uint32_t call = 0; call < talk.tools.size(); ++call) {
