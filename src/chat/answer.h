@@ -34,6 +34,7 @@ struct AnswerRules {
   Channel first_channel = Channel::kText;
   bool logprobs = false;
   uint32_t prompt_tokens = 0;
+  bool is_bound = false;  // a grammar holds its form, which is whole only where the model ends it
 
   GuardSettings guards = {};
   std::vector<text::TokenId> thinking_close = {};  // empty: thinking cannot be closed for the model

@@ -292,5 +292,23 @@ TEST_CASE("answer grammar: formats that nothing is known of are no rule") {
   CHECK(bound.takes(bound.encode(R"({"format": "a"})")));
 }
 
+TEST_CASE("answer grammar: an answer that a guard cuts off does not look whole") {
+  Bound bound;
+  std::string again;
+  for (int i = 0; i < 200; ++i) again += "I will try again. ";
+  bound.script = [&](const gen::Request& request) {
+    bound.last = request;
+    return gen::FakeReply{.tokens = bound.encode("{\"text\": \"" + again)};
+  };
+  Request asked = Bound::asked(schema_form(R"({"type": "object"})"));
+  asked.guards.repeated_span = true;
+  const Seen& seen = bound.run(asked);
+  REQUIRE(seen.ends.size() == 1);
+  CHECK(bound.last.grammar);
+  CHECK(seen.text.size() < again.size());
+  CHECK(seen.ends[0].guards == std::vector{Guard::kRepeatedSpan});
+  CHECK(seen.ends[0].reason == FinishReason::kLength);
+}
+
 }  // namespace
 }  // namespace tandem::chat

@@ -28,10 +28,10 @@ void Answer::guard(std::vector<EventBody>& out) {
   if (!done_ && is_budget_spent()) close_thinking(Guard::kThinkingBudget, out);
 }
 
-/// A call that is cut off must not look whole.
+/// What is cut off must not look whole: a call, an answer of a form.
 void Answer::stop_repeating(std::vector<EventBody>& out) {
   note(Guard::kRepeatedSpan);
-  const bool is_cut = parser_.is_in_call();
+  const bool is_cut = rules_->is_bound || parser_.is_in_call();
   flush(out);
   if (!done_) end(is_cut ? FinishReason::kLength : own_end(), "", out);
 }

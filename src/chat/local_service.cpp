@@ -310,6 +310,7 @@ std::shared_ptr<const AnswerRules> LocalService::make_rules(const Request& reque
   rules->logprobs = request.logprobs.has_value();
   rules->prompt_tokens = static_cast<uint32_t>(prompt.ids.size());
   rules->max_tokens = generation.max_tokens;
+  rules->is_bound = generation.grammar.has_value();
   if (prompt.is_conversation && !request.ignore_eos) {
     rules->guards = request.guards;
     if (loop_of(request) > 0) rules->acted = {Guard::kToolLoop};
