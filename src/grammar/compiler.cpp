@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -32,13 +33,17 @@ bridge::GrammarKind kind_of(gen::GrammarKind kind) {
   return bridge::GrammarKind::kLark;
 }
 
+Error no_thread(const char* why) {
+  return {ErrorCode::kBusy, fmt::format("no thread can be had for grammars: {}", why), "grammar"};
+}
+
 /// A vocabulary that grammars can be compiled for.
 struct Loaded {
   bridge::GrammarHandle grammar;
   uint32_t logits = 0;
 };
 
-Result<Loaded> load_for(const LoadVocabulary& load) {
+Result<Loaded> load_unsafely(const LoadVocabulary& load) {
   auto vocabulary = load();
   if (!vocabulary) return vocabulary.error();
   const std::vector<uint32_t> eos(vocabulary->eos.begin(), vocabulary->eos.end());
@@ -52,6 +57,17 @@ Result<Loaded> load_for(const LoadVocabulary& load) {
   return Loaded{.grammar = *std::move(grammar), .logits = vocabulary->logits};
 }
 
+/// Never throws: others wait for what comes of it.
+Result<Loaded> load_for(const LoadVocabulary& load) {
+  try {
+    return load_unsafely(load);
+  } catch (const std::exception& thrown) {
+    return Error{ErrorCode::kInternal,
+                 fmt::format("the vocabulary cannot be loaded for grammars: {}", thrown.what()),
+                 "grammar"};
+  }
+}
+
 Error invalid(const std::string& why) {
   return {ErrorCode::kInvalid, fmt::format("the grammar cannot be used: {}", why), "grammar"};
 }
@@ -60,7 +76,8 @@ Error invalid(const std::string& why) {
 
 /// What the threads share, which no one waits for.
 struct Compiler::Shared {
-  Shared(LoadVocabulary how, CompilerOptions given) : load(std::move(how)), options(given) {}
+  Shared(LoadVocabulary how, CompilerOptions given)
+      : load(std::move(how)), options(std::move(given)) {}
 
   const LoadVocabulary load;
   const CompilerOptions options;
@@ -73,29 +90,40 @@ struct Compiler::Shared {
   std::deque<std::function<void()>> tasks = {};
   uint32_t running = 0;
 
-  static void run(const std::shared_ptr<Shared>& shared, std::function<void()> task);
+  static Status run(const std::shared_ptr<Shared>& shared, std::function<void()> task);
+  static void work(const std::shared_ptr<Shared>& shared);
   const Result<Loaded>& vocabulary();
   Result<std::unique_ptr<gen::Constraint>> compile(const gen::Grammar& grammar);
 };
 
-void Compiler::Shared::run(const std::shared_ptr<Shared>& shared, std::function<void()> task) {
+/// kBusy, and the task is dropped, when no thread runs and none can be had.
+Status Compiler::Shared::run(const std::shared_ptr<Shared>& shared, std::function<void()> task) {
   const std::lock_guard lock(shared->mutex);
   shared->tasks.push_back(std::move(task));
-  if (shared->running == shared->options.most_running) return;
-  ++shared->running;
-  std::thread([shared] {
-    std::unique_lock held(shared->mutex);
-    while (!shared->tasks.empty()) {
-      {
-        const auto next = std::move(shared->tasks.front());
-        shared->tasks.pop_front();
-        held.unlock();
-        next();
-      }
-      held.lock();
+  if (shared->running == shared->options.most_running) return {};
+  try {
+    shared->options.start([shared] { work(shared); });
+  } catch (const std::exception& thrown) {
+    if (shared->running > 0) return {};  // those that run will come to it
+    shared->tasks.pop_back();
+    return no_thread(thrown.what());
+  }
+  ++shared->running;  // which the thread takes back once it gets the lock
+  return {};
+}
+
+void Compiler::Shared::work(const std::shared_ptr<Shared>& shared) {
+  std::unique_lock held(shared->mutex);
+  while (!shared->tasks.empty()) {
+    {
+      const auto next = std::move(shared->tasks.front());
+      shared->tasks.pop_front();
+      held.unlock();
+      next();
     }
-    --shared->running;
-  }).detach();
+    held.lock();
+  }
+  --shared->running;
 }
 
 /// Loads it, or waits for who does.
@@ -122,8 +150,10 @@ Result<std::unique_ptr<gen::Constraint>> Compiler::Shared::compile(const gen::Gr
       std::make_unique<Matcher>(*std::move(handle), words->logits));
 }
 
+void start_thread(std::function<void()> task) { std::thread(std::move(task)).detach(); }
+
 Compiler::Compiler(LoadVocabulary load, CompilerOptions options)
-    : shared_(std::make_shared<Shared>(std::move(load), options)) {}
+    : shared_(std::make_shared<Shared>(std::move(load), std::move(options))) {}
 
 Compiler::~Compiler() {
   std::deque<std::function<void()>> dropped;  // ends without the lock
@@ -132,13 +162,15 @@ Compiler::~Compiler() {
 }
 
 void Compiler::prepare() {
-  Shared::run(shared_, [shared = shared_] { shared->vocabulary(); });
+  // Where no thread can be had, the first grammar loads it.
+  static_cast<void>(Shared::run(shared_, [shared = shared_] { shared->vocabulary(); }));
 }
 
 void Compiler::make(const gen::Grammar& grammar, Made made) {
-  Shared::run(shared_, [shared = shared_, grammar, made = std::move(made)] {
-    made(shared->compile(grammar));
-  });
+  const auto tell = std::make_shared<Made>(std::move(made));
+  const Status taken = Shared::run(
+      shared_, [shared = shared_, grammar, tell] { (*tell)(shared->compile(grammar)); });
+  if (!taken) (*tell)(taken.error());
 }
 
 namespace {
@@ -166,7 +198,7 @@ Status Compiler::check(const gen::Grammar& grammar) {
   prepare();
   if (const auto& words = shared_->vocabulary(); !words) return words.error();
   const auto check = std::make_shared<Check>();
-  Shared::run(shared_, [shared = shared_, check, grammar] {
+  const Status taken = Shared::run(shared_, [shared = shared_, check, grammar] {
     {
       const std::lock_guard lock(check->mutex);
       if (check->abandoned) return;
@@ -177,6 +209,7 @@ Status Compiler::check(const gen::Grammar& grammar) {
     check->result = result;
     check->changed.notify_all();
   });
+  if (!taken) return taken.error();
   std::unique_lock lock(check->mutex);
   check->changed.wait_for(lock, shared_->options.time, [&] { return check->result.has_value(); });
   if (check->result) return *check->result;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 
 #include "base/result.h"
@@ -10,6 +11,9 @@
 
 namespace tandem::grammar {
 
+/// Runs a task on a thread of its own, which nobody joins. Throws where there can be none.
+void start_thread(std::function<void()> task);
+
 struct CompilerOptions {
   /// A grammar that takes longer, its first mask included, is refused. The first ones also wait for
   /// the vocabulary, which is not counted.
@@ -17,6 +21,7 @@ struct CompilerOptions {
   /// Threads that compile at once. One that goes on after its time counts until it ends: nothing
   /// can stop it.
   uint32_t most_running = 4;
+  std::function<void(std::function<void()>)> start = start_thread;
 };
 
 /// Prepares the vocabulary when the first grammar comes, or prepare() is called. May be destroyed
@@ -31,7 +36,8 @@ class Compiler final : public gen::ConstraintFactory {
   /// Begins to prepare the vocabulary. Returns at once.
   void prepare();
 
-  /// See gen::ConstraintFactory. Never waits. Errors besides those: kBusy when too many compile.
+  /// See gen::ConstraintFactory. Never waits. Errors besides those: kBusy when too many compile, or
+  /// when there can be no thread.
   /// The time is not bounded but for requests' deadlines: check() was asked before.
   void make(const gen::Grammar& grammar, Made made) override;
 

@@ -7,6 +7,7 @@
 #include <future>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -143,6 +144,62 @@ TEST_CASE("grammar compiler: many at once are all made") {
     compiler.make({.kind = Kind::kRegex, .source = "(ab|cd){3}"},
                   [&each](auto constraint) { each.set_value(constraint.has_value()); });
   }
+  for (auto& each : made) CHECK(each.get_future().get());
+}
+
+TEST_CASE("grammar compiler: a vocabulary whose loading throws is every grammar's error") {
+  Compiler compiler([]() -> Result<Vocabulary> { throw std::runtime_error("no memory here"); });
+  for (int i = 0; i < 2; ++i) {
+    const Status checked = compiler.check({.source = "{}"});
+    REQUIRE_FALSE(checked);
+    CHECK(checked.error().code == ErrorCode::kInternal);
+    CHECK(checked.error().message.find("no memory here") != std::string::npos);
+    CHECK(make(compiler, {.source = "{}"}).error().code == ErrorCode::kInternal);
+  }
+}
+
+TEST_CASE("grammar compiler: threads that cannot be had are an error, and later ones are taken") {
+  bool has_threads = false;
+  CompilerOptions options{.most_running = 1};
+  options.start = [&](std::function<void()> task) {
+    if (!has_threads) throw std::runtime_error("too many threads");
+    start_thread(std::move(task));
+  };
+  Compiler compiler(fixture, options);
+  compiler.prepare();
+  for (int i = 0; i < 3; ++i) {
+    CHECK(compiler.check({.source = "{}"}).error().code == ErrorCode::kBusy);
+    const auto made = make(compiler, {.source = "{}"});
+    REQUIRE_FALSE(made);
+    CHECK(made.error().code == ErrorCode::kBusy);
+    CHECK(made.error().message.find("too many threads") != std::string::npos);
+  }
+  has_threads = true;
+  CHECK(make(compiler, {.source = "{}"}));
+  CHECK(compiler.check({.source = "{}"}));
+}
+
+TEST_CASE("grammar compiler: what is asked for while no further thread can be had is not lost") {
+  int threads = 0;
+  CompilerOptions options{.most_running = 3};
+  options.start = [&](std::function<void()> task) {
+    if (++threads > 1) throw std::runtime_error("too many threads");
+    start_thread(std::move(task));
+  };
+  std::promise<void> go_on;
+  Compiler compiler(
+      [waits = go_on.get_future().share()] {
+        waits.wait();
+        return fixture();
+      },
+      options);
+  std::vector<std::promise<bool>> made(8);
+  for (auto& each : made) {
+    compiler.make({.kind = Kind::kRegex, .source = "ab"},
+                  [&each](auto constraint) { each.set_value(constraint.has_value()); });
+  }
+  CHECK(threads == 8);
+  go_on.set_value();
   for (auto& each : made) CHECK(each.get_future().get());
 }
 
