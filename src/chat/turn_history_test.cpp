@@ -158,6 +158,23 @@ TEST_CASE("replay: thinking that a client drops is put back where the template s
         std::string::npos);
 }
 
+TEST_CASE("replay: a thought is not put back into another conversation with the same words") {
+  for (const char* system : {"Be brief.", "Be wordy."}) {
+    ReplayModel model = thinking_model();
+    const Loop loop(model, "<think>\n I  must look \n</think>\n\nIt is empty.",
+                    [&](Conversation& talk) {
+                      talk.messages[0]["content"] = system;
+                      talk.messages[2].erase("reasoning_content");
+                    });
+    const bool is_same = std::string(system) == "Be brief.";
+    CHECK(begins(loop.after, loop.before) == is_same);
+    CHECK((model.text_of(loop.after).find("must look") != std::string::npos) == is_same);
+    CHECK((loop.after == plain_prompt(model, loop.talk)) == !is_same);
+    CHECK(model.memory->counts().thoughts == (is_same ? 1 : 0));
+    CHECK(model.memory->counts().elsewhere == (is_same ? 0 : 1));
+  }
+}
+
 TEST_CASE("replay: where the template drops thinking, prompts part there and no earlier") {
   ReplayModel model = thinking_model();
   Loop loop(model);

@@ -36,6 +36,16 @@ bool mentions(const replay::Turn& turn, std::string_view words) {
          std::ranges::any_of(turn.calls, has, &replay::TurnCall::arguments);
 }
 
+bool has_drawn_call_id(const replay::Turn& turn, const Json& message) {
+  const auto calls = message.find("tool_calls");
+  if (calls == message.end() || !calls->is_array()) return false;
+  return std::ranges::any_of(*calls, [&](const Json& call) {
+    const std::string id = call.is_object() ? text_in(call, "id") : std::string();
+    return is_drawn_call_id(id) &&
+           std::ranges::find(turn.calls, id, &replay::TurnCall::id) != turn.calls.end();
+  });
+}
+
 bool is_followed_by_user(const Json& messages, size_t index) {
   return std::any_of(messages.begin() + static_cast<std::ptrdiff_t>(index) + 1, messages.end(),
                      [](const Json& message) { return message.value("role", "") == "user"; });
@@ -167,20 +177,58 @@ Result<ReplayedPrompt> TurnReplay::prompt(const Conversation& conversation,
   start.owner = owner_of(salt);
   Conversation talk = conversation;
   auto turns = find(talk, salt, settings.chat_template.mentions("developer"), start, tally);
-  auto rendering = render_any(talk, settings);
-  if (!rendering) {  // perhaps because of a thought that was put back
-    turns.clear();
-    rendering = render_any(conversation, settings);
+  while (true) {
+    auto rendering = render_any(talk, settings);
+    if (!rendering) {  // perhaps because of a thought that was put back
+      talk = conversation;
+      turns.clear();
+      rendering = render_any(talk, settings);
+    }
+    if (!rendering) return rendering.error();
+    out = {.text = std::move(rendering->text), .pieces = {}, .start = start};
+    const auto marks = marked(talk, turns, settings, rendering->form);
+    const Fates fates = splice(talk, turns, marks, out);
+    if (take_back_thoughts(conversation, talk, turns, marks, fates)) continue;
+    count(turns, fates, tally);
+    break;
   }
-  if (!rendering) return rendering.error();
-  out.text = std::move(rendering->text);
-  out.start = std::move(start);
-  splice(talk, turns, marked(talk, turns, settings, rendering->form), out, tally);
   if (conversation.continues_last_message) out.start.reset();
   return out;
 }
 
-/// The messages that are turns, in their order; thinking that was dropped is put back in.
+/// A turn found by its words alone may be one of another conversation, whose thoughts do not belong
+/// into this one. True: the prompt shows such a thought, and is to be rendered without it.
+bool TurnReplay::take_back_thoughts(const Conversation& original,
+                                    Conversation& talk,
+                                    std::vector<Found>& turns,
+                                    const std::optional<MarkedText>& marks,
+                                    const Fates& fates) {
+  bool any = false;
+  for (size_t i = 0; i < turns.size(); ++i) {
+    if (turns[i].thought != Thought::kSupposed) continue;
+    const bool is_ours = marks && fates[i] != Fate::kElsewhere;
+    if (is_ours || (marks && !marks->places[i].shows_thinking)) continue;
+    talk.messages[turns[i].message] = original.messages[turns[i].message];
+    turns[i].thought = Thought::kNone;
+    any = true;
+  }
+  return any;
+}
+
+void TurnReplay::count(const std::vector<Found>& turns, const Fates& fates, const Tally& tally) {
+  for (size_t i = 0; i < turns.size(); ++i) {
+    if (turns[i].thought != Thought::kNone) tally.add(&replay::Counts::thoughts);
+    if (i >= fates.size()) continue;
+    if (fates[i] == Fate::kElsewhere) tally.add(&replay::Counts::elsewhere);
+    if (fates[i] == Fate::kNotShown) tally.add(&replay::Counts::not_shown);
+    if (fates[i] != Fate::kSpliced) continue;
+    tally.add(&replay::Counts::spliced);
+    tally.add(&replay::Counts::tokens, turns[i].turn->tokens.size());
+  }
+}
+
+/// The messages that are turns, in their order; thinking that was dropped is put back in, for the
+/// time being where a turn is not named.
 std::vector<TurnReplay::Found> TurnReplay::find(Conversation& conversation,
                                                 const std::string& salt,
                                                 bool knows_developer,
@@ -195,17 +243,20 @@ std::vector<TurnReplay::Found> TurnReplay::find(Conversation& conversation,
     const bool goes_on = conversation.continues_last_message && i + 1 == messages->size();
     if (message["role"] == "assistant" && !goes_on && !says_nothing(conversation.messages[i])) {
       const std::string handle = text_in(conversation.messages[i], kTurnHandle);
-      auto turn = look_up(message, handle, start, salt);
+      const auto named = by_handle(handle, start, salt);
+      const auto turn = named ? named : look_up(message, start);
       if (turn == nullptr) {
         tally.add(&replay::Counts::unknown);
       } else if (!is_echo(*turn, message, tools)) {
         tally.add(&replay::Counts::edited);
       } else {
+        Found found{.message = i, .turn = turn};
         if (has_thinking(*turn) && text_in(message, "reasoning_content").empty()) {
           conversation.messages[i]["reasoning_content"] = turn->thinking;
-          tally.add(&replay::Counts::thoughts);
+          const bool is_named = turn == named || has_drawn_call_id(*turn, message);
+          found.thought = is_named ? Thought::kNamed : Thought::kSupposed;
         }
-        turns.push_back({.message = i, .turn = std::move(turn)});
+        turns.push_back(std::move(found));
       }
     }
     start.lineage.add(message);
@@ -213,13 +264,15 @@ std::vector<TurnReplay::Found> TurnReplay::find(Conversation& conversation,
   return turns;
 }
 
+std::shared_ptr<const replay::Turn> TurnReplay::by_handle(const std::string& handle,
+                                                          const TurnStart& start,
+                                                          const std::string& salt) const {
+  const auto id = replay::unseal(handle_key_, salt, handle);
+  return id ? memory_->find(start.owner, replay::turn_key(*id)) : nullptr;
+}
+
 std::shared_ptr<const replay::Turn> TurnReplay::look_up(const Json& message,
-                                                        const std::string& handle,
-                                                        const TurnStart& start,
-                                                        const std::string& salt) const {
-  if (const auto id = replay::unseal(handle_key_, salt, handle)) {
-    if (auto turn = memory_->find(start.owner, replay::turn_key(*id))) return turn;
-  }
+                                                        const TurnStart& start) const {
   if (auto turn = memory_->find(start.owner, start.lineage.key_of(message))) return turn;
   const auto calls = message.find("tool_calls");
   if (calls == message.end() || !calls->is_array()) return nullptr;
@@ -263,11 +316,11 @@ std::optional<MarkedText> TurnReplay::marked(const Conversation& conversation,
   return again ? again : marks;
 }
 
-void TurnReplay::splice(const Conversation& conversation,
-                        const std::vector<Found>& turns,
-                        const std::optional<MarkedText>& marks,
-                        ReplayedPrompt& out,
-                        const Tally& tally) const {
+TurnReplay::Fates TurnReplay::splice(const Conversation& conversation,
+                                     const std::vector<Found>& turns,
+                                     const std::optional<MarkedText>& marks,
+                                     ReplayedPrompt& out) const {
+  Fates fates;
   const std::string_view text = out.text;
   const std::string_view opening = opening_of(text, thinking_);
   replay::Digest seen;
@@ -284,12 +337,12 @@ void TurnReplay::splice(const Conversation& conversation,
     const bool is_same = lies_in && seen.value() == turn.before;
     const auto start = is_same ? behind_frame(text, begin, turn.frame) : std::nullopt;
     if (!start) {
-      tally.add(&replay::Counts::elsewhere);
+      fates.push_back(Fate::kElsewhere);
       continue;
     }
     const auto end = end_of(conversation, turns[i], i, *marks, text, *start);
     if (!end) {
-      tally.add(&replay::Counts::not_shown);
+      fates.push_back(Fate::kNotShown);
       continue;
     }
     out.pieces.push_back(
@@ -299,8 +352,7 @@ void TurnReplay::splice(const Conversation& conversation,
          .end = *start});
     seen = after(seen, turn);
     run = hashed = *end;
-    tally.add(&replay::Counts::spliced);
-    tally.add(&replay::Counts::tokens, turn.tokens.size());
+    fates.push_back(Fate::kSpliced);
   }
   out.pieces.push_back(
       {.text = std::string(text.substr(run)), .turn = nullptr, .begin = run, .end = text.size()});
@@ -311,6 +363,7 @@ void TurnReplay::splice(const Conversation& conversation,
   out.start->frame = text.substr(before, opened - before);
   out.start->run_bytes = before - run;
   out.start->before = seen.add(text.substr(hashed, before - hashed)).value();
+  return fates;
 }
 
 /// Where in the rendering what the template shows of a turn ends; nothing when it does not show all

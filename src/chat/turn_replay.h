@@ -1,6 +1,7 @@
 // Prompts of conversations in which the model's own answers are the tokens that it drew.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,11 +57,18 @@ class TurnReplay {
                                 bool counts) const;
 
  private:
+  /// A thought that was put back: of a turn that a handle or the id of a call names, or of one that
+  /// says the same behind the same words, which another conversation's may do as well.
+  enum class Thought : uint8_t { kNone, kNamed, kSupposed };
   /// A message that is a remembered turn.
   struct Found {
     size_t message = 0;
     std::shared_ptr<const replay::Turn> turn;
+    Thought thought = Thought::kNone;
   };
+  /// What became of a turn: see replay::Counts.
+  enum class Fate : uint8_t { kSpliced, kElsewhere, kNotShown };
+  using Fates = std::vector<Fate>;  // one for each turn; none where no place of a turn is known
   struct Tally;
 
   std::vector<Found> find(Conversation& conversation,
@@ -68,19 +76,24 @@ class TurnReplay {
                           bool knows_developer,
                           TurnStart& start,
                           const Tally& tally) const;
-  std::shared_ptr<const replay::Turn> look_up(const Json& message,
-                                              const std::string& handle,
-                                              const TurnStart& start,
-                                              const std::string& salt) const;
+  std::shared_ptr<const replay::Turn> by_handle(const std::string& handle,
+                                                const TurnStart& start,
+                                                const std::string& salt) const;
+  std::shared_ptr<const replay::Turn> look_up(const Json& message, const TurnStart& start) const;
   std::optional<MarkedText> marked(const Conversation& conversation,
                                    const std::vector<Found>& turns,
                                    const RenderSettings& settings,
                                    size_t form) const;
-  void splice(const Conversation& conversation,
-              const std::vector<Found>& turns,
-              const std::optional<MarkedText>& marks,
-              ReplayedPrompt& out,
-              const Tally& tally) const;
+  Fates splice(const Conversation& conversation,
+               const std::vector<Found>& turns,
+               const std::optional<MarkedText>& marks,
+               ReplayedPrompt& out) const;
+  static bool take_back_thoughts(const Conversation& original,
+                                 Conversation& talk,
+                                 std::vector<Found>& turns,
+                                 const std::optional<MarkedText>& marks,
+                                 const Fates& fates);
+  static void count(const std::vector<Found>& turns, const Fates& fates, const Tally& tally);
   std::optional<size_t> end_of(const Conversation& conversation,
                                const Found& found,
                                size_t index,
