@@ -30,10 +30,21 @@ bool says_nothing(const Json& message) {
 
 bool has_thinking(const replay::Turn& turn) { return !trimmed(turn.thinking).empty(); }
 
+/// Whether a value's text has the words, as templates write it that do not write JSON.
+bool holds(const Json& value, std::string_view words) {
+  if (value.is_string()) {
+    return value.get_ref<const std::string&>().find(words) != std::string::npos;
+  }
+  return value.is_structured() &&
+         std::ranges::any_of(value, [&](const Json& part) { return holds(part, words); });
+}
+
 bool mentions(const replay::Turn& turn, std::string_view words) {
   const auto has = [&](const std::string& text) { return text.find(words) != std::string::npos; };
-  return has(turn.text) || has(turn.thinking) ||
-         std::ranges::any_of(turn.calls, has, &replay::TurnCall::arguments);
+  const auto calls_with = [&](const replay::TurnCall& call) {
+    return has(call.arguments) || holds(Json::parse(call.arguments, nullptr, false), words);
+  };
+  return has(turn.text) || has(turn.thinking) || std::ranges::any_of(turn.calls, calls_with);
 }
 
 bool has_drawn_call_id(const replay::Turn& turn, const Json& message) {
@@ -404,8 +415,8 @@ std::optional<size_t> TurnReplay::end_of(const Conversation& conversation,
     const auto second = ends_.find(marked, *at + 1, std::min(later, *at + kMostFraming), true);
     if (!second) return std::nullopt;
     sign = marked.substr(*at, *second - *at);
-    if (mentions(turn, trimmed(sign))) return std::nullopt;
   }
+  if (mentions(turn, trimmed(sign))) return std::nullopt;
   const size_t end = text.find(sign, begin);
   return end == std::string_view::npos ? std::nullopt : std::optional(end);
 }
