@@ -49,14 +49,18 @@ class Thinker {
 
   /// Submits, and waits for every choice's last event.
   const Seen& run(Request asked) {
-    const std::string id = asked.id;
     const uint32_t choices = asked.choices;
     seen.clear();
-    const auto accepted = service.submit(std::move(asked), [this](const Event& event) {
-      const std::lock_guard lock(mutex);
-      seen[event.choice].add(event);
-      if (event.is_last()) ++ended, changed.notify_all();
-    });
+    const auto submit = [&] {
+      return service.submit(asked, [this](const Event& event) {
+        const std::lock_guard lock(mutex);
+        seen[event.choice].add(event);
+        if (event.is_last()) ++ended, changed.notify_all();
+      });
+    };
+    auto accepted = submit();
+    // The id is free a moment after the last event of the request before.
+    while (!accepted && accepted.error().code == ErrorCode::kConflict) accepted = submit();
     TANDEM_CHECK(accepted.has_value(), "{}", accepted.error().message);
     if (on_accepted) on_accepted();
     std::unique_lock lock(mutex);
