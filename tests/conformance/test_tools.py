@@ -111,7 +111,9 @@ def test_messages_streamed_by_the_helper(claude_client):
         kinds = [event.type for event in stream]
         streamed = stream.get_final_message()
     assert {"thinking", "signature", "text", "input_json"} <= set(kinds)
-    assert [without_signature(block) for block in streamed.content] == [without_signature(block) for block in whole.content]
+    assert [without_signature(block) for block in streamed.content] == [
+        without_signature(block) for block in whole.content
+    ]
     assert streamed.stop_reason == "tool_use"
     assert streamed.usage == whole.usage
 
