@@ -88,6 +88,7 @@ dialect::GrammarRequest request_for(const Conversation& conversation,
     request.thinking = {.start = place.model.thinking->start, .end = place.model.thinking->end};
   }
   request.in_thinking = place.in_thinking;
+  request.may_think = place.may_think;
   request.token = [&words =
                        *place.model.tokenizer](std::string_view text) -> std::optional<int32_t> {
     const auto id = words.id(text);

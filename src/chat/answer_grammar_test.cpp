@@ -180,6 +180,20 @@ TEST_CASE("answer grammar: thinking is allowed where the prompt lets the model t
   CHECK_FALSE(takes([](Conversation&) {}, open));
 }
 
+TEST_CASE("answer grammar: a budget of no thinking leaves none to draw") {
+  const auto takes = [](std::optional<uint32_t> budget, const std::string& text) {
+    Bound bound;
+    Request request = Bound::asked(schema_form(kPoint));
+    request.guards.thinking_budget = budget;
+    bound.run(std::move(request));
+    return bound.takes(bound.encode(text));
+  };
+  CHECK(takes({}, "<think>hello</think>{"));
+  CHECK(takes(9, "<think>hello</think>{"));
+  CHECK_FALSE(takes(0, "<think>"));
+  CHECK(takes(0, "{"));
+}
+
 TEST_CASE("answer grammar: a required call comes, of the named tool, once where one is wanted") {
   Bound bound;
   Request request = Bound::asked({}, put_tool());

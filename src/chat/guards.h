@@ -25,6 +25,8 @@ struct GuardSettings {
   bool tool_loop = false;
   bool steer_tool_loop = false;  // and tell the model that it is in one
 
+  bool forbids_thinking() const { return thinking_budget == 0U; }
+
   bool operator==(const GuardSettings&) const = default;
 };
 

@@ -486,7 +486,8 @@ GrammarPlace LocalService::grammar_place(const Request& request, bool in_thinkin
   if (const auto* conversation = std::get_if<Conversation>(&request.input)) {
     Json arguments = options_.template_arguments;
     arguments.update(conversation->template_arguments);
-    const bool is_off = arguments.value("enable_thinking", Json()) == false;
+    const bool is_off =
+        request.guards.forbids_thinking() || arguments.value("enable_thinking", Json()) == false;
     may_think = in_thinking || !(is_off || conversation->continues_last_message);
   }
   return {.dialect = dialect_,

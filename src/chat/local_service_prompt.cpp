@@ -47,7 +47,7 @@ Result<LocalService::Prompt> LocalService::render_prompt(const Request& request,
                                                          const Conversation& asked,
                                                          bool is_counted) const {
   if (const Status has = check_template(); !has) return has.error();
-  const bool may_not_think = request.guards.thinking_budget == 0U;
+  const bool may_not_think = request.guards.forbids_thinking();
   Conversation conversation = asked;
   if (may_not_think) conversation.template_arguments["enable_thinking"] = false;
   const uint32_t loop = loop_of(request);

@@ -246,6 +246,7 @@ std::optional<std::string> GrammarWriter::write_open(const Dialect& dialect) {
 std::string GrammarWriter::thinking(const Dialect& dialect, const std::string& space) {
   if (dialect.syntax->owns_answer()) {
     return "(" + literal("<|channel|>analysis<|message|>") + " " + text_before("<|end|>") + " " +
+  if (!request_.may_think) return {};
            literal("<|start|>") + " \"assistant\")?";
   }
   if (!request_.thinking) return {};

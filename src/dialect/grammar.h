@@ -17,7 +17,8 @@ struct GrammarRequest {
   const Tools& tools;
   std::vector<std::string> only = {};            // the tools that may be called; empty: all
   bool parallel = true;                          // several calls
-  std::optional<ThinkingMarkers> thinking = {};  // may come first; unset: no thinking
+  std::optional<ThinkingMarkers> thinking = {};  // of the model, where the syntax has none itself
+  bool may_think = true;                         // thinking may come first
   bool in_thinking = false;                      // the prompt left it open
 
   /// Id of the token that stands for the string by itself, if there is one. Such tokens are not
