@@ -37,10 +37,7 @@ void Answer::stop_repeating(std::vector<EventBody>& out) {
 }
 
 bool Answer::is_thinking() const {
-  if (parser_.is_in_call()) return false;
-  const dialect::Dialect* dialect = rules_->parsing->dialect;
-  const bool owns = dialect != nullptr && dialect->syntax->owns_answer();
-  return (owns ? last_channel_ : parser_.channel()) == Channel::kThinking;
+  return !parser_.is_in_call() && parser_.channel() == Channel::kThinking;
 }
 
 bool Answer::is_budget_spent() const {

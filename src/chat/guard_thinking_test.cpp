@@ -18,13 +18,20 @@ namespace {
 /// by others than itself is told apart by nothing: it draws on behind any tokens.
 class Thinker {
  public:
-  Thinker(std::string thought, std::string answer, LocalServiceOptions options = {})
-      : service(harness.fake, harness.model, {.id = "m", .has_chat_template = true}, options) {
-    harness.script = [this, thought, answer](const gen::Request& request) {
+  Thinker(std::string thought,
+          std::string answer,
+          const LocalServiceOptions& options = {},
+          const std::string& chat_template = kChatTemplate)
+      : service(harness.fake,
+                fixture_model(chat_template),
+                {.id = "m", .has_chat_template = true},
+                options) {
+    const std::string closed = options.tool_dialect == "gpt_oss" ? "<|end|>" : "</think>";
+    harness.script = [this, thought, answer, closed](const gen::Request& request) {
       gen::FakeReply reply;
       reply.tokens = request.emitted;
       reply.tokens_per_event = tokens_per_event;
-      const bool is_closed = text_of(request.emitted).find("</think>") != std::string::npos;
+      const bool is_closed = text_of(request.emitted).find(closed) != std::string::npos;
       for (const gen::TokenId id : harness.encode(is_closed ? answer : thought)) {
         reply.tokens.push_back(id);
       }
@@ -234,4 +241,32 @@ TEST_CASE("thinking: a model that always begins anew is let be in the end") {
   const Seen& seen = thinker.run(Thinker::request(2));
   CHECK(seen.ends.size() == 1);
   CHECK(thinker.harness.fake.submitted().size() == 9);
+}
+
+TEST_CASE("thinking: in Harmony the model chooses what follows, text or a call") {
+  const Json tools = Json::parse(R"([{"type": "function", "function": {"name": "put"}}])");
+  for (const size_t step : {1, 2, 3, 7, 100}) {
+    for (const bool is_call : {false, true}) {
+      CAPTURE(step);
+      CAPTURE(is_call);
+      Thinker thinker("<|channel|>analysis<|message|>" + kThought,
+                      is_call ? " to=functions.put<|channel|>commentary json<|message|>{\"n\": 1}"
+                              : "<|channel|>final<|message|>The answer, which is long.",
+                      {.tool_dialect = "gpt_oss"});
+      thinker.tokens_per_event = step;
+      Request asked = Thinker::request(5);
+      std::get<Conversation>(asked.input).template_arguments = Json::object();
+      std::get<Conversation>(asked.input).tools = tools;
+      const Seen& seen = thinker.run(asked);
+      REQUIRE(seen.ends.size() == 1);
+      CHECK(thinker.harness.fake.submitted().size() == 2);
+      CHECK(thinker.text_of(thinker.harness.fake.submitted().back().emitted)
+                .ends_with("<|end|><|start|>assistant"));
+      CHECK(kThought.starts_with(seen.thinking));
+      CHECK(seen.thinking.size() < kThought.size());
+      CHECK(seen.text == (is_call ? "" : "The answer, which is long."));
+      CHECK(seen.ends[0].reason == (is_call ? FinishReason::kToolCalls : FinishReason::kStop));
+      CHECK(seen.ends[0].guards == std::vector{Guard::kThinkingBudget});
+    }
+  }
 }

@@ -97,7 +97,10 @@ Task<bool> Harmony::read_message(Scope scope, bool only_calls) const {
     co_return co_await read_call(scope, head.recipient.substr(kFunctions.size()));
   }
   const bool is_thinking = head.channel == "analysis" && head.recipient.empty();
-  co_return co_await read_body(scope, is_thinking ? Channel::kThinking : Channel::kText);
+  scope.out.enter(is_thinking ? Channel::kThinking : Channel::kText);
+  const bool is_read = co_await read_body(scope, is_thinking ? Channel::kThinking : Channel::kText);
+  scope.out.enter(Channel::kText);  // a head is no thinking
+  co_return is_read;
 }
 
 /// Through <|message|>. A head that the answer's end cuts off is read to there.

@@ -17,9 +17,8 @@ class Harmony final : public Syntax {
   Task<Found> read(Scope) const override { co_return Found::kProse; }
   bool owns_answer() const override { return true; }
   Task<bool> read_all(Scope scope) const override;
-  std::string thinking_close() const override {
-    return "<|end|><|start|>assistant<|channel|>final<|message|>";
-  }
+  /// The next message begins, whose channel the model chooses: its answer or a call.
+  std::string thinking_close() const override { return "<|end|><|start|>assistant"; }
 
  private:
   struct Head;

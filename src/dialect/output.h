@@ -22,6 +22,10 @@ class Output {
   /// Text made of the answer's bytes up to `end`.
   void text(Channel channel, std::string_view text, size_t end);
 
+  /// For syntaxes that own the answer: the next byte of text, if it is some, is of this channel.
+  void enter(Channel channel) { entered_ = channel; }
+  Channel entered() const { return entered_; }
+
   /// What was read up to here and is not delivered is markup.
   void markup();
   void misfit();
@@ -52,6 +56,7 @@ class Output {
   std::vector<Event> events_;
   std::string text_;
   Channel channel_ = Channel::kText;
+  Channel entered_ = Channel::kText;
   size_t text_end_ = 0;
   std::string arguments_;
   size_t covered_ = 0;  // end of the last event

@@ -52,6 +52,10 @@ Parser::Parser(std::shared_ptr<const Rules> rules, Channel first)
   task_ = syntax() != nullptr && syntax()->owns_answer() ? syntax()->read_all(scope({})) : run();
 }
 
+Channel Parser::channel() const {
+  return syntax() != nullptr && syntax()->owns_answer() ? out_.entered() : channel_;
+}
+
 const Syntax* Parser::syntax() const {
   return rules_->dialect == nullptr ? nullptr : rules_->dialect->syntax.get();
 }

@@ -56,8 +56,8 @@ class Parser {
   /// The answer ended behind its calls: what comes is not looked at.
   bool is_over() const { return in_.is_cut(); }
 
-  /// Where text goes now. Not for syntaxes that own the answer.
-  Channel channel() const { return channel_; }
+  /// Where text goes now; kText inside markup.
+  Channel channel() const;
   bool is_in_call() const { return out_.is_call_open(); }
 
  private:

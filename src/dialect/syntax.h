@@ -51,7 +51,8 @@ class Syntax {
   /// True when the syntax reads all of the answer itself, by read_all().
   virtual bool owns_answer() const { return false; }
   virtual Task<bool> read_all(Scope scope) const;
-  /// Of such a syntax: what stands between a thought and the answer; empty when it has no thinking.
+  /// Of such a syntax: what stands between a thought and what follows; empty when it has no
+  /// thinking.
   virtual std::string thinking_close() const { return {}; }
 };
 

@@ -45,11 +45,11 @@ constexpr const char* kChatTemplate =
     "{% if add_generation_prompt %}<|im_start|>assistant\n"
     "{% if open_thinking %}<think>\n{% endif %}{% endif %}";
 
-inline text::ModelText fixture_model() {
+inline text::ModelText fixture_model(const std::string& chat_template = kChatTemplate) {
   auto model = text::load_model_text(
       text::TokenizerFiles{.tokenizer_json = text::read_testdata("byte_level.json"),
                            .tokenizer_config = R"({"eos_token": "<|im_end|>"})",
-                           .chat_template_jinja = kChatTemplate},
+                           .chat_template_jinja = chat_template},
       nlohmann::json::object());
   TANDEM_CHECK(model.has_value(), "{}", model.error().message);
   return std::move(model).value();
