@@ -206,6 +206,16 @@ TEST_CASE("responses state: references to items stand for what is kept") {
                                         item));
   CHECK(server.messages() == Json::parse(R"([{"role":"assistant","content":"Answer"},
                                              {"role":"user","content":"two"}])"));
+  Json many = Json::array();
+  const Json long_one = server.post(
+      "/responses", dump(Json{{"input", std::string(size_t{1} << 20, 'x')}, {"store", true}}));
+  const Json listed =
+      server.get("/responses/" + long_one["id"].get<std::string>() + "/input_items")["data"];
+  for (int i = 0; i < 33; ++i) {
+    many.push_back(Json{{"type", "item_reference"}, {"id", listed[0]["id"]}});
+  }
+  const Json refused = server.post("/responses", dump(Json{{"input", many}}), 400);
+  CHECK(refused["error"]["param"] == "input");
   const Json unknown =
       server.post("/responses", R"({"input":[{"type":"item_reference","id":"msg_x"}]})", 404);
   CHECK(unknown["error"]["param"] == "input[0]");

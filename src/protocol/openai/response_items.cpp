@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <list>
+#include <set>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace tandem::protocol::openai {
@@ -71,6 +75,49 @@ Result<size_t> place_of(const std::vector<const Json*>& items,
                name};
 }
 
+/// Items by their ids, those of further responses once they are asked for.
+class NamedItems {
+ public:
+  struct Named {
+    const Json* item = nullptr;
+    size_t bytes = 0;  // as JSON
+  };
+
+  NamedItems(const Json& history, const ItemsOf& items_of) : items_of_(items_of) { add(history); }
+
+  /// Null: no such item.
+  Result<const Named*> find(const std::string& id) {
+    if (const Named* known = here(id)) return known;
+    const std::string response = response_of_item(id);
+    if (response.empty() || !asked_.insert(response).second) return nullptr;
+    auto items = items_of_(response);
+    if (!items) return items.error();
+    add(read_.emplace_back(std::move(*items)));
+    return here(id);
+  }
+
+ private:
+  /// Of several with one id the first counts.
+  void add(const Json& items) {
+    for (const Json& item : items) {
+      if (item.is_object()) by_id_.try_emplace(text_field(item, "id"), Named{.item = &item});
+    }
+  }
+
+  const Named* here(const std::string& id) {
+    const auto found = by_id_.find(id);
+    if (found == by_id_.end()) return nullptr;
+    Named& named = found->second;
+    if (named.bytes == 0) named.bytes = dump(*named.item).size();
+    return &named;
+  }
+
+  const ItemsOf& items_of_;
+  std::list<Json> read_;
+  std::set<std::string> asked_;
+  std::unordered_map<std::string, Named> by_id_;
+};
+
 }  // namespace
 
 Json normal_items(const Json& input, const std::string& response) {
@@ -96,13 +143,6 @@ std::string response_of_item(std::string_view item) {
   return ours ? "resp_" + std::string(digits.substr(0, kIdDigits)) : std::string();
 }
 
-const Json* find_item(const Json& items, std::string_view id) {
-  for (const Json& item : items) {
-    if (item.is_object() && text_field(item, "id") == id) return &item;
-  }
-  return nullptr;
-}
-
 bool is_reference(const Json& item) {
   if (!item.is_object() || !item.contains("id")) return false;
   const std::string type = text_field(item, "type");
@@ -111,18 +151,25 @@ bool is_reference(const Json& item) {
 
 Status resolve_references(Json& input,
                           const Json& history,
-                          const std::function<Result<Json>(const std::string& id)>& look_up) {
+                          size_t max_bytes,
+                          const ItemsOf& items_of) {
   if (!input.is_array()) return {};
+  NamedItems known(history, items_of);
+  size_t bytes = 0;
   for (Json& item : input) {
     if (!is_reference(item)) continue;
-    const std::string id = text_field(item, "id");
-    if (const Json* known = find_item(history, id)) {
-      item = *known;
-      continue;
-    }
-    auto found = look_up(id);
+    const auto found = known.find(text_field(item, "id"));
     if (!found) return found.error();
-    if (!found->is_null()) item = std::move(*found);
+    if (*found == nullptr) return {};
+    bytes += (*found)->bytes;
+    if (bytes > max_bytes) {
+      return Error{ErrorCode::kTooLarge,
+                   fmt::format("the items that 'input' refers to have more than {} bytes: refer to "
+                               "fewer",
+                               max_bytes),
+                   "input"};
+    }
+    item = *(*found)->item;
   }
   return {};
 }

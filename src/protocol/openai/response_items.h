@@ -17,14 +17,17 @@ Json normal_items(const Json& input, const std::string& response);
 /// The response that made an item's id, out of the id: ours hold it. Empty for those of clients.
 std::string response_of_item(std::string_view item);
 
-/// The item of this id; null when there is none.
-const Json* find_item(const Json& items, std::string_view id);
+/// The items of a response by its id; null when it is not kept.
+using ItemsOf = std::function<Result<Json>(const std::string& response)>;
 
 /// Puts items in the place of references to them ({"type": "item_reference", "id"}): those of
-/// `history`, else what `look_up` finds. References to unknown items stay.
+/// `history`, else those of the response that made them, each of which is asked for once. The first
+/// reference to an unknown item stays, with all behind it. kTooLarge, field "input": the items that
+/// stand in for references have more than `max_bytes` as JSON. Errors of `items_of`.
 Status resolve_references(Json& input,
                           const Json& history,
-                          const std::function<Result<Json>(const std::string& id)>& look_up);
+                          size_t max_bytes,
+                          const ItemsOf& items_of);
 
 /// Whether this stands for an item that is kept.
 bool is_reference(const Json& item);

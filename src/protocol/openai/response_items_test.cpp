@@ -1,6 +1,7 @@
 #include "protocol/openai/response_items.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 namespace tandem::protocol::openai {
 namespace {
@@ -33,16 +34,55 @@ TEST_CASE("response items: our ids tell their response") {
 }
 
 TEST_CASE("response items: references are resolved where they can be") {
+  const std::string ours = "rs_0123456789abcdef0123456700";
   const Json history = Json::parse(R"([{"id":"a","type":"message"}])");
-  Json input = Json::parse(R"([{"type":"item_reference","id":"a"},{"id":"b"},
+  Json input = Json::parse(R"([{"type":"item_reference","id":"a"},{"id":"ID"},
                                {"type":"item_reference","id":"c"},{"role":"user","id":"d"}])");
-  REQUIRE(resolve_references(input, history, [](const std::string& id) -> Result<Json> {
-    return id == "b" ? Json{{"id", "b"}, {"type", "reasoning"}} : Json();
-  }));
+  input[1]["id"] = ours;
+  REQUIRE(
+      resolve_references(input, history, 1000, [&](const std::string& response) -> Result<Json> {
+        CHECK(response == kId);
+        return Json::array({Json{{"id", ours}, {"type", "reasoning"}}});
+      }));
   CHECK(input[0] == history[0]);
   CHECK(input[1]["type"] == "reasoning");
   CHECK(is_reference(input[2]));
   CHECK(input[3]["role"] == "user");
+}
+
+TEST_CASE("response items: many references read a response once, and are bounded in bytes") {
+  const std::string prefix = "msg_0123456789abcdef01234567";
+  Json items = Json::array();
+  for (int i = 0; i < 20'000; ++i) {
+    items.push_back(Json{{"id", fmt::format("{}i{}", prefix, i)}, {"content", "x"}});
+  }
+  const size_t bytes = dump(items).size() - items.size() - 1;  // without commas and brackets
+  Json references = Json::array();
+  for (const Json& item : items) {
+    references.push_back(Json{{"type", "item_reference"}, {"id", item["id"]}});
+  }
+  int asked = 0;
+  const ItemsOf items_of = [&](const std::string&) -> Result<Json> {
+    ++asked;
+    return items;
+  };
+  Json input = references;
+  REQUIRE(resolve_references(input, Json::array(), bytes, items_of));
+  CHECK(input == items);
+  CHECK(asked == 1);
+  input = references;
+  const Status over = resolve_references(input, Json::array(), bytes - 1, items_of);
+  REQUIRE_FALSE(over);
+  CHECK(over.error().code == ErrorCode::kTooLarge);
+  CHECK(over.error().field == "input");
+  // Those of the history count as well.
+  input = references;
+  CHECK_FALSE(resolve_references(input, items, bytes - 1, items_of));
+  // Behind the first that is unknown nothing is read: the request is refused for it.
+  asked = 0;
+  input = Json::array({Json{{"type", "item_reference"}, {"id", "msg_x"}}, references[0]});
+  REQUIRE(resolve_references(input, Json::array(), bytes, items_of));
+  CHECK(asked == 0);
 }
 
 TEST_CASE("response items: pages in both orders cover every item once") {

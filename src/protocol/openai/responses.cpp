@@ -45,8 +45,10 @@ Status gather(ResponsesState& state, const std::string& owner, Json& body, KeptI
   }
   const auto input = body.find("input");
   if (input == body.end()) return {};
-  return resolve_references(*input, kept.history,
-                            [&](const std::string& id) { return state.item(owner, id); });
+  size_t bytes = 0;
+  return resolve_references(
+      *input, kept.history, kMaxHistoryBytes,
+      [&](const std::string& response) { return state.items(owner, response, bytes); });
 }
 
 Result<Asked> read(Api& api, const net::Request& request, bool counts = false) {

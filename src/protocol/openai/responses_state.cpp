@@ -5,17 +5,12 @@
 #include <set>
 #include <vector>
 
-#include "protocol/openai/response_items.h"
-
 namespace tandem::protocol::openai {
 namespace {
 
 Error previous_error(ErrorCode code, const std::string& message) {
   return {code, message, "previous_response_id"};
 }
-
-/// More than any model's context, and no more than a body may have.
-constexpr size_t kMaxHistoryBytes = size_t{32} << 20;
 
 std::string shown(const std::string& id) { return literal(shortened(id, 80)); }
 
@@ -82,16 +77,21 @@ Result<Json> ResponsesState::history(const std::string& owner, const std::string
   return items;
 }
 
-Result<Json> ResponsesState::item(const std::string& owner, const std::string& id) {
-  const std::string response = response_of_item(id);
-  if (response.empty()) return Json();
-  const auto kept = find(owner, response);
+Result<Json> ResponsesState::items(const std::string& owner, const std::string& id, size_t& bytes) {
+  const auto kept = find(owner, id);
   if (!kept && kept.error().code == ErrorCode::kNotFound) return Json();
   if (!kept) return kept.error();
+  bytes += kept->bytes;
+  if (bytes > kMaxHistoryBytes) {
+    return Error{ErrorCode::kTooLarge,
+                 fmt::format("the responses that 'input' refers to have more than {} bytes: send "
+                             "their items instead",
+                             kMaxHistoryBytes),
+                 "input"};
+  }
   Json items = Json::array();
   append_items(*kept, items);
-  const Json* found = find_item(items, id);
-  return found == nullptr ? Json() : *found;
+  return items;
 }
 
 }  // namespace tandem::protocol::openai

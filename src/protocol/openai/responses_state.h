@@ -9,6 +9,10 @@
 
 namespace tandem::protocol::openai {
 
+/// What a request may have of kept items: more than any model's context, and no more than a body
+/// may have.
+constexpr size_t kMaxHistoryBytes = size_t{32} << 20;
+
 /// Thread-safe. `owner` is the id of the API key that asks: nobody sees others' responses.
 class ResponsesState {
  public:
@@ -25,9 +29,10 @@ class ResponsesState {
   /// ended, or failed). kTooLarge, field "input".
   Result<Json> history(const std::string& owner, const std::string& id);
 
-  /// The item of this id in a response that is kept; null when there is none. Ids that clients gave
-  /// are not found.
-  Result<Json> item(const std::string& owner, const std::string& id);
+  /// The items of a response, its input first; null when it is not kept. `bytes` is how much was
+  /// read so far for a request, and grows. kTooLarge, field "input": that is over
+  /// kMaxHistoryBytes.
+  Result<Json> items(const std::string& owner, const std::string& id, size_t& bytes);
 
  private:
   const KeptResponses kept_;
