@@ -34,8 +34,9 @@ class StateServer {
   explicit StateServer(const store::TestFolder& folder,
                        chat::FakeService::Script script = {},
                        std::vector<std::string> keys = {},
-                       store::Limits limits = {})
-      : store_(store::Store::open({.folder = folder.state()}).value()),
+                       store::Limits limits = {},
+                       store::WriteQueueOptions queue = {})
+      : store_(store::Store::open({.folder = folder.state()}, queue).value()),
         service_({.id = "m", .max_context = 4096, .vocab = 10, .has_chat_template = true},
                  std::move(script)) {
     Options options;
@@ -416,6 +417,26 @@ TEST_CASE("responses state: more than the bound is not kept, and the newest stay
   CHECK(
       server.client().get("/metrics")->body.find("tandem_state_entries{kind=\"responses\"} 3\n") !=
       std::string::npos);
+}
+
+TEST_CASE("responses state: input counts as what waits to be written, and its loss is counted") {
+  const store::TestFolder folder;
+  StateServer server(folder, says({"x"}), {}, {}, {.max_bytes = 20'000});
+  const auto post = [&](size_t size) -> std::string {
+    const std::string body =
+        fmt::format(R"({{"input":"{}","store":true}})", std::string(size, 'x'));
+    return server.post("/responses", body)["id"];
+  };
+  const auto lost = [&](int count) {
+    return server.client()
+               .get("/metrics")
+               ->body.find(fmt::format("tandem_state_lost_writes_total {}\n", count)) !=
+           std::string::npos;
+  };
+  server.get("/responses/" + post(10'000));
+  CHECK(lost(0));
+  server.get("/responses/" + post(30'000), 404);
+  CHECK(lost(1));
 }
 
 TEST_CASE("responses state: a record that cannot be read is an error, and no crash") {

@@ -21,7 +21,11 @@ BackgroundRun::BackgroundRun(const KeptResponses& kept,
                              std::string owner,
                              KeptResponse record,
                              milliseconds keep_alive)
-    : kept_(kept), owner_(std::move(owner)), keep_alive_(keep_alive), record_(std::move(record)) {}
+    : kept_(kept),
+      owner_(std::move(owner)),
+      keep_alive_(keep_alive),
+      record_(std::move(record)),
+      events_(std::make_shared<std::vector<std::string>>()) {}
 
 void BackgroundRun::send(net::Response response) {
   const std::lock_guard lock(mutex_);
@@ -38,7 +42,7 @@ bool BackgroundRun::write(std::string piece) {
   const std::lock_guard lock(mutex_);
   for (const std::string_view event : events_in(piece)) {
     note(event);
-    events_.emplace_back(event);
+    events_->emplace_back(event);
   }
   std::erase_if(watchers_, [this](const auto& watcher) {
     if (push(*watcher)) return false;
@@ -72,7 +76,8 @@ void BackgroundRun::finish() {
   std::vector<std::shared_ptr<Watcher>> done;
   {
     const std::lock_guard lock(mutex_);
-    kept_.replace_later(owner_, record_, record_.streamed ? events_ : std::vector<std::string>());
+    kept_.replace_later(owner_, record_,
+                        record_.streamed ? events_ : std::make_shared<std::vector<std::string>>());
     over_ = true;
     done.swap(watchers_);
   }
@@ -110,9 +115,9 @@ bool BackgroundRun::is_over() const {
 /// A watcher that has all but the last events gets them. False: it is gone, or too much may wait
 /// for it.
 bool BackgroundRun::push(Watcher& watcher) {
-  while (watcher.next < events_.size()) {
+  while (watcher.next < events_->size()) {
     if (watcher.bytes > kPieceBytes) return false;
-    const std::string& event = events_[watcher.next++];
+    const std::string& event = (*events_)[watcher.next++];
     watcher.bytes += event.size();
     if (!watcher.reply->write(event)) {
       watcher.reply.reset();
@@ -145,11 +150,11 @@ bool BackgroundRun::catch_up(const std::shared_ptr<Watcher>& watcher) {
   const ReplyPtr reply = watcher->reply;
   if (!reply) return true;
   std::string piece;
-  while (watcher->next < events_.size() && piece.size() < kPieceBytes) {
-    piece += events_[watcher->next++];
+  while (watcher->next < events_->size() && piece.size() < kPieceBytes) {
+    piece += (*events_)[watcher->next++];
   }
   watcher->bytes = piece.size();
-  const bool all = watcher->next >= events_.size();
+  const bool all = watcher->next >= events_->size();
   if (!piece.empty()) reply->write(std::move(piece));
   if (!all) return false;
   if (over_) {

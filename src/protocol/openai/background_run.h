@@ -72,8 +72,8 @@ class BackgroundRun final : public net::Reply, public std::enable_shared_from_th
   mutable std::mutex mutex_;  // guards what follows
   mutable std::condition_variable changed_;
   KeptResponse record_;
-  std::vector<std::string> events_;                 // by sequence number
-  std::vector<std::shared_ptr<Watcher>> watchers_;  // that have all events so far
+  const std::shared_ptr<std::vector<std::string>> events_;  // by sequence number
+  std::vector<std::shared_ptr<Watcher>> watchers_;          // that have all events so far
   std::optional<net::Response> refusal_;
   std::optional<Error> trouble_;
   bool over_ = false;

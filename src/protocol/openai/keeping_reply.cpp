@@ -2,19 +2,22 @@
 
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "protocol/openai/responses_events.h"
 
 namespace tandem::protocol::openai {
 
 void KeepingReply::send(net::Response response) {
-  if (response.status == 200) kept_.put_answer_later(owner_, record_, response.body);
+  if (response.status == 200) kept_.put_answer_later(owner_, std::move(record_), response.body);
   reply_->send(std::move(response));
 }
 
 bool KeepingReply::write(std::string piece) {
   for (const std::string_view event : events_in(piece)) {
-    if (is_end(event_name(event))) kept_.put_answer_later(owner_, record_, std::string(event));
+    if (!is_end(event_name(event))) continue;
+    kept_.put_answer_later(owner_, std::move(record_), std::string(event));
+    break;
   }
   return reply_->write(std::move(piece));
 }

@@ -31,7 +31,7 @@ class KeepingReply final : public net::Reply {
   const ReplyPtr reply_;
   const KeptResponses& kept_;
   const std::string owner_;
-  const KeptResponse record_;
+  KeptResponse record_;  // until it is left to be written
 };
 
 }  // namespace tandem::protocol::openai

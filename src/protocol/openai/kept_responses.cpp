@@ -119,7 +119,7 @@ bool KeptResponses::put_later(const std::string& owner,
 void KeptResponses::put_answer_later(const std::string& owner,
                                      KeptResponse kept,
                                      std::string answer) const {
-  const size_t size = answer.size();
+  const size_t size = kept.bytes + answer.size();
   store_.queue().post(size,
                       [records = records_, owner, kept = std::move(kept),
                        answer = std::move(answer)]() mutable -> Status {
@@ -132,17 +132,17 @@ void KeptResponses::put_answer_later(const std::string& owner,
 
 void KeptResponses::replace_later(const std::string& owner,
                                   KeptResponse kept,
-                                  std::vector<std::string> events) const {
-  size_t bytes = 0;
-  for (const std::string& event : events) bytes += event.size();
-  const auto write = [records = records_, table = events_, owner, kept = std::move(kept),
-                      events = std::move(events)]() -> Status {
-    const auto replaced = records.replace(owner, kept.id(), encode(kept));
-    if (!replaced) return replaced.error();
-    if (!*replaced || !kept.streamed) return {};
-    return table.put(owner, kept.id(), dump(Json(events)), kept.began);
-  };
-  store_.queue().post(bytes, write);
+                                  Events events) const {
+  size_t bytes = kept.bytes;
+  for (const std::string& event : *events) bytes += event.size();
+  store_.queue().post(bytes,
+                      [records = records_, table = events_, owner, kept = std::move(kept),
+                       events = std::move(events)]() -> Status {
+                        const auto replaced = records.replace(owner, kept.id(), encode(kept));
+                        if (!replaced) return replaced.error();
+                        if (!*replaced || !kept.streamed) return {};
+                        return table.put(owner, kept.id(), dump(Json(*events)), kept.began);
+                      });
 }
 
 Result<std::optional<std::string>> KeptResponses::events(const std::string& owner,

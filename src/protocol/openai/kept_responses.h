@@ -21,13 +21,16 @@ struct KeptResponse {
   bool background = false;
   bool streamed = false;  // its events are kept too
   int64_t began = 0;      // microseconds of Unix time
-  size_t bytes = 0;       // of the record, once it was read
+  size_t bytes = 0;       // of the record, once it was read; before that of its input, as JSON
 
   std::string id() const { return response.value("id", ""); }
   std::string status() const { return response.value("status", ""); }
   /// Whether it is still to be made.
   bool is_open() const { return status() == "queued" || status() == "in_progress"; }
 };
+
+/// The events of a response by sequence number, as bytes.
+using Events = std::shared_ptr<const std::vector<std::string>>;
 
 /// Items that were generated or given, the oldest first: input and output.
 void append_items(const KeptResponse& kept, Json& items);
@@ -49,17 +52,15 @@ class KeptResponses {
                  std::function<void(Error)> on_failure) const;
 
   /// Leaves a record to be written whose response is what a client got: a body, or the event that
-  /// ended its stream.
+  /// ended its stream. Too much that waits: it is dropped, and counted by the queue.
   void put_answer_later(const std::string& owner, KeptResponse kept, std::string answer) const;
 
   /// Waits until what was left is written.
   void settle() const;
 
   /// Leaves a record to be written in place of an earlier one, if that is still there, and with it
-  /// its events when they are kept.
-  void replace_later(const std::string& owner,
-                     KeptResponse kept,
-                     std::vector<std::string> events) const;
+  /// its events, which nobody changes any more, when they are kept. Dropped as above.
+  void replace_later(const std::string& owner, KeptResponse kept, Events events) const;
 
   /// The events of a streamed response, by sequence number from `first`, as bytes. Nothing when
   /// they are not kept.

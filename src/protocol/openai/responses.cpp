@@ -71,12 +71,15 @@ Result<Asked> read(Api& api, const net::Request& request, bool counts = false) {
         model.max_context, asked.wire);
   }
   if (echo["store"] == false) return asked;
-  asked.record = {.input = normal_items((*body)["input"], asked.id),
+  Json input = normal_items((*body)["input"], asked.id);
+  const size_t bytes = dump(input).size();
+  asked.record = {.input = std::move(input),
                   .previous = string_in(*body, "previous_response_id"),
                   .server = api.store()->server(),
                   .background = echo["background"] == true,
                   .streamed = asked.wire.stream,
-                  .began = began};
+                  .began = began,
+                  .bytes = bytes};
   return asked;
 }
 
