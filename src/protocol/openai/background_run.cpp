@@ -28,10 +28,13 @@ BackgroundRun::BackgroundRun(const KeptResponses& kept,
       events_(std::make_shared<std::vector<std::string>>()) {}
 
 void BackgroundRun::send(net::Response response) {
-  const std::lock_guard lock(mutex_);
-  refusal_ = std::move(response);
-  over_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    refusal_ = std::move(response);
+    over_ = true;
+  }
   changed_.notify_all();
+  if (on_over_) on_over_();
 }
 
 void BackgroundRun::start(int, net::Headers) {}
@@ -85,6 +88,7 @@ void BackgroundRun::finish() {
   for (const auto& watcher : done) {
     if (watcher->reply) watcher->reply->finish();
   }
+  if (on_over_) on_over_();
 }
 
 std::optional<net::Response> BackgroundRun::refusal() const {
@@ -168,8 +172,8 @@ bool BackgroundRun::catch_up(const std::shared_ptr<Watcher>& watcher) {
 }
 
 void BackgroundRuns::add(const std::string& id, std::shared_ptr<BackgroundRun> run) {
+  run->on_over([this, id] { remove(id); });
   const std::lock_guard lock(mutex_);
-  std::erase_if(runs_, [](const auto& entry) { return entry.second->is_over(); });
   runs_[id] = std::move(run);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,6 +54,9 @@ class BackgroundRun final : public net::Reply, public std::enable_shared_from_th
   bool wait_over(std::chrono::milliseconds limit) const;
   bool is_over() const;
 
+  /// What is called once it is over, from the thread of the Call. Set before that begins.
+  void on_over(std::function<void()> callback) { on_over_ = std::move(callback); }
+
  private:
   struct Watcher {
     ReplyPtr reply;
@@ -68,6 +72,7 @@ class BackgroundRun final : public net::Reply, public std::enable_shared_from_th
   const KeptResponses& kept_;
   const std::string owner_;
   const std::chrono::milliseconds keep_alive_;
+  std::function<void()> on_over_;
 
   mutable std::mutex mutex_;  // guards what follows
   mutable std::condition_variable changed_;
@@ -79,12 +84,12 @@ class BackgroundRun final : public net::Reply, public std::enable_shared_from_th
   bool over_ = false;
 };
 
-/// The runs of a server, by id. Thread-safe.
+/// The runs of a server, by id: those that are over are let go of. Thread-safe; must outlive them.
 class BackgroundRuns {
  public:
   void add(const std::string& id, std::shared_ptr<BackgroundRun> run);
   void remove(const std::string& id);
-  /// Null: no such run, or another owner's. Those that are over are let go of.
+  /// Null: no such run, or another owner's.
   std::shared_ptr<BackgroundRun> find(const std::string& owner, const std::string& id);
 
  private:
