@@ -246,8 +246,8 @@ std::optional<std::string> GrammarWriter::write_open(const Dialect& dialect) {
 std::string GrammarWriter::thinking(const Dialect& dialect, const std::string& space) {
   if (dialect.syntax->owns_answer()) {
     return "(" + literal("<|channel|>analysis<|message|>") + " " + text_before("<|end|>") + " " +
-           if (!request_.may_think) return {};
-    literal("<|start|>") + " \"assistant\")?";
+  if (!request_.may_think) return {};
+           literal("<|start|>") + " \"assistant\")?";
   }
   if (!request_.thinking) return {};
   const std::string rest = text_before(request_.thinking->end) + " " + space;
