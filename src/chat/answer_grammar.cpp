@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "chat/thinking_close.h"
 #include "dialect/grammar.h"
 #include "grammar/source_limits.h"
 
@@ -87,8 +88,8 @@ dialect::GrammarRequest request_for(const Conversation& conversation,
   if (place.may_think && place.model.thinking) {
     request.thinking = {.start = place.model.thinking->start, .end = place.model.thinking->end};
   }
-  request.in_thinking = place.in_thinking;
   request.may_think = place.may_think;
+  request.in_thinking = place.in_thinking;
   request.token = [&words =
                        *place.model.tokenizer](std::string_view text) -> std::optional<int32_t> {
     const auto id = words.id(text);
@@ -144,7 +145,8 @@ Bound form_grammar(const Request& request, const GrammarPlace& place) {
       conversation != nullptr && !(conversation->continues_last_message && !place.in_thinking);
   if (!alone || !begins) return alone;
   const dialect::Tools tools = dialect::Tools(conversation->tools).loosened();
-  const auto asked = request_for(*conversation, tools, place);
+  auto asked = request_for(*conversation, tools, place);
+  asked.behind_thinking = gap_before_form(request, place.model);
   return checked(lark(dialect::text_grammar(place.dialect, asked, expression_of(form))), place,
                  form.field);
 }
@@ -162,6 +164,11 @@ bool binds_open_calls(const Conversation& conversation, const GrammarPlace& plac
   const dialect::Tools tools = dialect::Tools(conversation.tools).loosened();
   if (tools.empty()) return true;
   return dialect::open_grammar(place.dialect, request_for(conversation, tools, place)).has_value();
+}
+
+std::string gap_before_form(const Request& request, const text::ModelText& model) {
+  const Kind kind = request.form.kind;
+  return kind == Kind::kAny || kind == Kind::kJsonSchema ? std::string() : behind_thinking(model);
 }
 
 Result<std::optional<gen::Grammar>> answer_grammar(const Request& request,

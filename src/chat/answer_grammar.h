@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "base/result.h"
 #include "chat/request.h"
@@ -26,6 +27,11 @@ bool is_bound(const Request& request);
 
 /// Of strict tools that the model may call or not: whether its dialect lets them be bound.
 bool binds_open_calls(const Conversation& conversation, const GrammarPlace& place);
+
+/// What stands between thinking and text of the request's form without being part of either: the
+/// line breaks that the model's template writes there. Empty without a form, and before JSON, which
+/// may have space in front of it.
+std::string gap_before_form(const Request& request, const text::ModelText& model);
 
 /// Unset when nothing binds the answer. The grammar was compiled once, so that ranks will take it.
 /// Where a schema of a tool that is not strict cannot be enforced, its arguments are any object.

@@ -270,3 +270,20 @@ TEST_CASE("thinking: in Harmony the model chooses what follows, text or a call")
     }
   }
 }
+
+TEST_CASE("thinking: behind what was closed a choice is that choice alone") {
+  for (const size_t step : {1, 3, 100}) {
+    Thinker thinker(
+        kThought, "yes", {},
+        "{% for m in messages %}{{ m.content }}{% endfor %}<think>\n{# \n</think>\n\n #}");
+    thinker.tokens_per_event = step;
+    Request asked = Thinker::request(4);
+    asked.form = {.kind = AnswerForm::Kind::kChoice, .choices = {"yes", "no"}, .field = "f"};
+    const Seen& seen = thinker.run(asked);
+    CHECK(thinker.text_of(thinker.harness.fake.submitted().back().emitted)
+              .ends_with("\n</think>\n\n"));
+    CHECK(seen.text == "yes");
+    asked.form = {};
+    CHECK(thinker.run(asked).text == "\n\nyes");
+  }
+}

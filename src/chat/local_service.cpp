@@ -301,8 +301,8 @@ std::shared_ptr<const AnswerRules> LocalService::make_rules(const Request& reque
   rules->tokenizer = text_.tokenizer;
   rules->stop_ids = text_.eos;
   rules->ignore_eos = request.ignore_eos;
-  rules->parsing =
-      parser_rules(std::get_if<Conversation>(&request.input), dialect_, text_, !request.ignore_eos);
+  rules->parsing = parser_rules(std::get_if<Conversation>(&request.input), dialect_, text_,
+                                !request.ignore_eos, gap_before_form(request, text_));
   rules->markers = rules->parsing->markers();
   rules->stops = std::make_shared<const StopRules>(request.stop, rules->markers);
   rules->draw_call_id = [draw = options_.draw_seed] { return call_id(draw); };

@@ -54,12 +54,14 @@ const dialect::Dialect& dialect_of(const text::ModelText& model, const std::stri
 std::shared_ptr<const dialect::Rules> parser_rules(const Conversation* conversation,
                                                    const dialect::Dialect& dialect,
                                                    const text::ModelText& model,
-                                                   bool ends_after_calls) {
+                                                   bool ends_after_calls,
+                                                   std::string behind_thinking) {
   auto rules = std::make_shared<dialect::Rules>();
   if (conversation == nullptr) return rules;
   rules->dialect = &dialect;
   rules->tools = dialect::Tools(conversation->tools);
   rules->has_calls = has_tools(conversation->tools);
+  rules->behind_thinking = std::move(behind_thinking);
   rules->ends_after_calls = ends_after_calls;
   rules->only_first_call = ends_after_calls && !conversation->parallel_calls;
   if (model.thinking) {

@@ -8,6 +8,9 @@
 
 namespace tandem::chat {
 
+/// The line breaks that the model's template writes behind the marker that ends thinking.
+std::string behind_thinking(const text::ModelText& model);
+
 /// What stands between a thought and the answer: the marker, with the line breaks around it that
 /// the model's template writes. Empty when the model marks no thinking.
 std::string thinking_close(const text::ModelText& model, const dialect::Dialect& dialect);

@@ -196,8 +196,10 @@ std::string GrammarWriter::write_text(const Dialect& dialect, const std::string&
   }
   const std::string either =
       request_.tools.empty() ? rule(text) : "(" + rule(text) + " | " + rule(calls(0)) + ")";
-  // Space in front of JSON says nothing; in front of other text it would be part of it.
-  const std::string space = expression.starts_with("%json") ? "/\\n{0,2}/" : "";
+  // Space in front of JSON says nothing; in front of other text it would be part of it, but for
+  // what always stands there.
+  const std::string space =
+      expression.starts_with("%json") ? "/\\n{0,2}/" : literal(request_.behind_thinking);
   const std::string start = thinking(dialect, space) + " " + either;
   return "start: " + start + "\n" + rules_;
 }
@@ -242,11 +244,11 @@ std::optional<std::string> GrammarWriter::write_open(const Dialect& dialect) {
   return "start: " + start + "\n" + rules_;
 }
 
-/// `space` may follow it.
+/// `space` follows it.
 std::string GrammarWriter::thinking(const Dialect& dialect, const std::string& space) {
+  if (!request_.may_think) return {};
   if (dialect.syntax->owns_answer()) {
     return "(" + literal("<|channel|>analysis<|message|>") + " " + text_before("<|end|>") + " " +
-  if (!request_.may_think) return {};
            literal("<|start|>") + " \"assistant\")?";
   }
   if (!request_.thinking) return {};

@@ -20,6 +20,8 @@ struct GrammarRequest {
   std::optional<ThinkingMarkers> thinking = {};  // of the model, where the syntax has none itself
   bool may_think = true;                         // thinking may come first
   bool in_thinking = false;                      // the prompt left it open
+  /// What stands between the end marker and text that is not JSON, of which it is no part.
+  std::string behind_thinking = {};
 
   /// Id of the token that stands for the string by itself, if there is one. Such tokens are not
   /// made of their letters.

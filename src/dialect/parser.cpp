@@ -162,6 +162,10 @@ Task<bool> Parser::take_marker() {
   channel_ = marker.kind == Marker::Kind::kThinkingStart ? Channel::kThinking : Channel::kText;
   is_block_open_ = false;
   begin_segment();
+  if (marker.kind == Marker::Kind::kThinkingEnd && !rules_->behind_thinking.empty()) {
+    const bool has_gap = co_await match(in_, rules_->behind_thinking);
+    if (has_gap) out_.markup();
+  }
   co_return true;
 }
 

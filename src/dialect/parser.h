@@ -22,6 +22,7 @@ struct ThinkingMarkers {
 struct Rules {
   const Dialect* dialect = nullptr;  // null: no calls
   std::optional<ThinkingMarkers> thinking = {};
+  std::string behind_thinking = {};  // follows the end marker, and is no text; where it is whole
   Tools tools = {};
   bool has_calls = true;  // false: markers of calls are text
   /// The answer is over behind its calls: behind the end of their section, or, where each call
