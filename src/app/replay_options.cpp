@@ -28,8 +28,11 @@ class TurnTable final : public replay::Backing {
   }
   ~TurnTable() override { queue_.settle(std::chrono::seconds(10)); }
 
-  void put(const std::string& owner, const std::string& key, std::string value) override {
-    queue_.put(table_, owner, key, std::move(value));
+  void put(const std::string& owner,
+           const std::string& key,
+           std::string value,
+           int64_t began) override {
+    queue_.put(table_, owner, key, std::move(value), began);
   }
 
   std::optional<std::string> get(const std::string& owner, const std::string& key) override {

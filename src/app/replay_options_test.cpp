@@ -84,8 +84,14 @@ TEST_CASE("memory of a server: what has a handle is there after a restart, until
     CHECK_FALSE(memory->find("a", "lost"));
   }
   auto store = store::Store::open({.folder = folder.state()});
+  turn.began = store::unix_microseconds();  // its answer is being given
   REQUIRE((*store)->database().purge());
   CHECK_FALSE(make_memory({}, store->get(), clock)->find("a", "kept"));
+  make_memory({}, store->get(), clock)->remember("a", turn, {"late", "alias"}, true);
+  CHECK_FALSE(make_memory({}, store->get(), clock)->find("a", "late"));
+  turn.began = store::unix_microseconds();
+  make_memory({}, store->get(), clock)->remember("a", turn, {"later", "alias"}, true);
+  CHECK(make_memory({}, store->get(), clock)->find("a", "later"));
   CHECK(make_memory({}, nullptr, clock));
   CHECK_FALSE(make_memory({.none = true}, store->get(), clock));
 }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "chat/testdata/replay_model.h"
@@ -431,6 +432,37 @@ TEST_CASE("replay: a message that the template shows in part only is as the temp
   const Loop loop(model, "<think>\nI must look\n</think>\n\nIt is empty.");
   CHECK(loop.after == plain_prompt(model, loop.talk));
   CHECK(model.memory->counts().not_shown == 1);
+}
+
+TEST_CASE("replay: what outlives the server began with its request, not with its answer's end") {
+  struct Puts final : replay::Backing {
+    explicit Puts(std::vector<int64_t>& put) : begins(put) {}
+    void put(const std::string&, const std::string&, std::string, int64_t began) override {
+      begins.push_back(began);
+    }
+    std::optional<std::string> get(const std::string&, const std::string&) override { return {}; }
+    std::vector<int64_t>& begins;
+  };
+  const SteadyClock clock;
+  std::vector<int64_t> begins;
+  ReplayModel model = thinking_model(std::make_shared<replay::Memory>(
+      replay::MemoryLimits{}, clock, std::make_unique<Puts>(begins)));
+  model.reply = {.tokens = model.spelled(kLook)};
+  Request request;
+  request.id = "r";
+  request.gives_handle = true;
+  request.input = question();
+  const int64_t before = unix_microseconds();
+  REQUIRE(model.service.submit(request, [](const Event&) {}));
+  const int64_t after = unix_microseconds();
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  while (model.fake.step()) {
+  }
+  REQUIRE(begins.size() == 3);  // under its own key, its words' and its call's
+  for (const int64_t began : begins) {
+    CHECK(began >= before);
+    CHECK(began <= after);
+  }
 }
 
 TEST_CASE("replay: without a memory nothing changes") {

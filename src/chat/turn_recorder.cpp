@@ -50,6 +50,7 @@ void TurnRecorder::end(const End& end, std::span<const gen::TokenId> tokens) {
   turn_.run_bytes = settings_.start->run_bytes;
   turn_.frame = settings_.start->frame;
   turn_.opening = settings_.start->opening;
+  turn_.began = settings_.start->began;
   const std::vector<std::string> names = keys();
   const bool outlives = settings_.outlives && !turn_.thinking.empty();
   settings_.memory->remember(settings_.start->owner, std::move(turn_), names, outlives);

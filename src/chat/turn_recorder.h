@@ -23,6 +23,7 @@ struct TurnStart {
   uint64_t run_bytes = 0;
   std::string frame;
   std::string opening;
+  int64_t began = 0;  // when the request came, in microseconds of Unix time
 };
 
 /// Watches one choice. Only an answer that came to an end is remembered, and only where its tokens

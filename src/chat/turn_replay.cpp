@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/unix_time.h"
 #include "chat/message_forms.h"
 #include "dialect/json_text.h"
 #include "dialect/parser.h"
@@ -185,6 +186,7 @@ Result<ReplayedPrompt> TurnReplay::prompt(const Conversation& conversation,
   }
   const Tally tally(counts ? &memory_->counts() : nullptr);
   TurnStart start;
+  start.began = unix_microseconds();
   start.owner = owner_of(salt);
   Conversation talk = conversation;
   auto turns = find(talk, salt, settings.chat_template.mentions("developer"), start, tally);

@@ -1,5 +1,6 @@
 #include "replay/memory.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tandem::replay {
@@ -13,8 +14,14 @@ std::string name_of(const std::string& owner, const std::string& key) { return o
 
 }  // namespace
 
-Memory::Memory(MemoryLimits limits, const Clock& clock, std::unique_ptr<Backing> backing)
-    : limits_(limits), clock_(clock), backing_(std::move(backing)) {}
+Memory::Memory(MemoryLimits limits,
+               const Clock& clock,
+               std::unique_ptr<Backing> backing,
+               std::function<int64_t()> unix_now)
+    : limits_(limits),
+      clock_(clock),
+      backing_(std::move(backing)),
+      unix_now_(std::move(unix_now)) {}
 
 void Memory::remember(const std::string& owner,
                       Turn turn,
@@ -22,8 +29,11 @@ void Memory::remember(const std::string& owner,
                       bool outlives) {
   if (keys.empty()) return;
   if (backing_ && outlives) {
-    backing_->put(owner, keys.front(), kTurn + encode(turn));
-    for (size_t i = 1; i < keys.size(); ++i) backing_->put(owner, keys[i], kSameAs + keys.front());
+    if (turn.began == 0) turn.began = unix_now_();
+    backing_->put(owner, keys.front(), kTurn + encode(turn), turn.began);
+    for (size_t i = 1; i < keys.size(); ++i) {
+      backing_->put(owner, keys[i], kSameAs + keys.front(), turn.began);
+    }
   }
   std::vector<std::string> names;
   for (const std::string& key : keys) names.push_back(name_of(owner, key));
@@ -53,8 +63,9 @@ void Memory::insert(std::shared_ptr<const Turn> turn, std::vector<std::string> n
   size_t bytes = sizeof(Entry) + turn->bytes();
   for (const std::string& name : names) bytes += 2 * (sizeof(std::string) + name.size()) + 32;
   if (bytes > limits_.max_bytes || limits_.max_turns == 0) return;
+  const TimePoint began = clock_.now() - age_of(*turn);
   entries_.push_front(
-      {.turn = std::move(turn), .names = std::move(names), .bytes = bytes, .drawn = clock_.now()});
+      {.turn = std::move(turn), .names = std::move(names), .bytes = bytes, .began = began});
   bytes_ += bytes;
   for (const std::string& name : entries_.front().names) by_name_[name] = entries_.begin();
   while (bytes_ > limits_.max_bytes || entries_.size() > limits_.max_turns) {
@@ -66,7 +77,7 @@ std::shared_ptr<const Turn> Memory::find_here(const std::string& name) {
   const auto found = by_name_.find(name);
   if (found == by_name_.end()) return nullptr;
   const auto entry = found->second;
-  if (clock_.now() - entry->drawn > limits_.max_age) {
+  if (clock_.now() - entry->began > limits_.max_age) {
     drop(entry);
     return nullptr;
   }
@@ -86,10 +97,17 @@ std::shared_ptr<const Turn> Memory::find_behind(const std::string& owner, const 
   if (!value || !value->starts_with(kTurn)) return nullptr;
   auto read = decode(std::string_view(*value).substr(1));
   if (!read) return nullptr;
+  if (age_of(*read) > limits_.max_age) return nullptr;
   auto turn = std::make_shared<const Turn>(std::move(*read));
   const std::lock_guard lock(mutex_);
   insert(turn, std::move(names));
   return turn;
+}
+
+/// None where the wall clock went back meanwhile.
+Duration Memory::age_of(const Turn& turn) const {
+  if (turn.began == 0) return {};
+  return std::chrono::microseconds(std::max<int64_t>(unix_now_() - turn.began, 0));
 }
 
 void Memory::drop(Entries::iterator entry) {

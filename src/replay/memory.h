@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/unix_time.h"
 #include "replay/turn.h"
 
 namespace tandem::replay {
@@ -20,15 +22,19 @@ namespace tandem::replay {
 struct MemoryLimits {
   size_t max_bytes = size_t{64} << 20;
   size_t max_turns = 4096;
-  std::chrono::seconds max_age = std::chrono::hours(24);  // since it was drawn
+  std::chrono::seconds max_age = std::chrono::hours(24);  // since it was asked for
 };
 
 /// What outlives the process. Thread-safe.
 class Backing {
  public:
   virtual ~Backing() = default;
-  /// Leaves the value under the key to be written. Must not wait for a disk.
-  virtual void put(const std::string& owner, const std::string& key, std::string value) = 0;
+  /// Leaves the value under the key to be written, unless all was purged since it began
+  /// (microseconds of Unix time). Must not wait for a disk.
+  virtual void put(const std::string& owner,
+                   const std::string& key,
+                   std::string value,
+                   int64_t began) = 0;
   /// Nothing when there is none, or it cannot be read.
   virtual std::optional<std::string> get(const std::string& owner, const std::string& key) = 0;
 };
@@ -47,8 +53,12 @@ struct Counts {
 /// Owners see nothing of each other's. Thread-safe.
 class Memory {
  public:
-  /// The clock must outlive it.
-  Memory(MemoryLimits limits, const Clock& clock, std::unique_ptr<Backing> backing = nullptr);
+  /// The clock must outlive it. `unix_now`: microseconds of Unix time, for the age of what was
+  /// remembered before.
+  Memory(MemoryLimits limits,
+         const Clock& clock,
+         std::unique_ptr<Backing> backing = nullptr,
+         std::function<int64_t()> unix_now = unix_microseconds);
 
   /// Remembers a turn under its keys, of which the first is its own; under each it takes the place
   /// of an earlier turn. One that is over the bounds by itself is not remembered. `outlives`:
@@ -70,7 +80,7 @@ class Memory {
     std::shared_ptr<const Turn> turn;
     std::vector<std::string> names;  // owner and key
     size_t bytes = 0;
-    TimePoint drawn{};
+    TimePoint began{};
   };
   using Entries = std::list<Entry>;
 
@@ -78,10 +88,12 @@ class Memory {
   std::shared_ptr<const Turn> find_here(const std::string& name);
   std::shared_ptr<const Turn> find_behind(const std::string& owner, const std::string& key);
   void drop(Entries::iterator entry);
+  Duration age_of(const Turn& turn) const;
 
   const MemoryLimits limits_;
   const Clock& clock_;
   const std::unique_ptr<Backing> backing_;
+  const std::function<int64_t()> unix_now_;
   Counts counts_;
 
   mutable std::mutex mutex_;

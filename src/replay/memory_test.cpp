@@ -22,7 +22,7 @@ using Disk = std::map<std::string, std::string>;
 class DiskBacking final : public Backing {
  public:
   explicit DiskBacking(Disk& disk) : disk_(disk) {}
-  void put(const std::string& owner, const std::string& key, std::string value) override {
+  void put(const std::string& owner, const std::string& key, std::string value, int64_t) override {
     disk_[owner + "/" + key] = std::move(value);
   }
   std::optional<std::string> get(const std::string& owner, const std::string& key) override {
@@ -105,6 +105,7 @@ TEST_CASE("memory: what is behind it outlives it, for the same owner") {
   turn.thinking = "hm";
   turn.before[3] = 9;
   turn.run_bytes = 77;
+  turn.began = unix_microseconds();
   Memory({}, clock, std::make_unique<DiskBacking>(disk)).remember("a", turn, {"k1", "k2"}, true);
   Memory later({}, clock, std::make_unique<DiskBacking>(disk));
   CHECK_FALSE(later.find("b", "k2"));
@@ -113,6 +114,32 @@ TEST_CASE("memory: what is behind it outlives it, for the same owner") {
   CHECK(*later.find("a", "k1") == turn);
   disk.clear();
   CHECK(later.find("a", "k2"));  // kept here again
+}
+
+TEST_CASE("memory: a turn does not become younger where it is read again") {
+  ManualClock clock;
+  Disk disk;
+  int64_t now = 1'000'000'000;
+  const auto memory = [&] {
+    return std::make_unique<Memory>(MemoryLimits{.max_age = std::chrono::seconds(10)}, clock,
+                                    std::make_unique<DiskBacking>(disk), [&now] { return now; });
+  };
+  const auto pass = [&](int seconds) {
+    now += int64_t{seconds} * 1'000'000;
+    clock.advance(std::chrono::seconds(seconds));
+  };
+  Turn turn = turn_of("x");
+  turn.began = now;
+  pass(2);  // while it is made
+  memory()->remember("a", turn, {"k"}, true);
+  pass(4);
+  const auto later = memory();
+  CHECK(later->find("a", "k"));
+  pass(4);
+  CHECK(later->find("a", "k"));
+  pass(1);
+  CHECK_FALSE(later->find("a", "k"));
+  CHECK_FALSE(memory()->find("a", "k"));
 }
 
 TEST_CASE("memory: only what is to outlive it is left to what is behind it") {

@@ -10,7 +10,7 @@ namespace {
 
 using dialect::trimmed;
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 std::string_view string_in(const Json& object, const char* name) {
   const auto found = object.find(name);
@@ -69,7 +69,7 @@ bool is_echo_of_call(const TurnCall& call, const Json& sent, const dialect::Tool
 }
 
 std::optional<Turn> turn_of(const Json& packed) {
-  if (!packed.is_array() || packed.size() != 10 || packed[0] != kVersion) return std::nullopt;
+  if (!packed.is_array() || packed.size() != 11 || packed[0] != kVersion) return std::nullopt;
   if (!packed[1].is_string() || !packed[2].is_binary() || !packed[3].is_number_unsigned()) {
     return std::nullopt;
   }
@@ -89,6 +89,8 @@ std::optional<Turn> turn_of(const Json& packed) {
                           .name = call.at(1).get<std::string>(),
                           .arguments = call.at(2).get<std::string>()});
   }
+  turn.began = packed[10].get<int64_t>();
+  if (turn.began < 0) return std::nullopt;
   return turn;
 }
 
@@ -120,6 +122,7 @@ std::string encode(const Turn& turn) {
   packed.push_back(turn.thinking);
   packed.push_back(turn.text);
   packed.push_back(std::move(calls));
+  packed.push_back(turn.began);
   std::string bytes;
   Json::to_msgpack(packed, bytes);
   return bytes;

@@ -36,6 +36,7 @@ struct Turn {
   std::string thinking;
   std::string text;
   std::vector<TurnCall> calls;
+  int64_t began = 0;  // when its request came, in microseconds of Unix time; 0: now
 
   /// Memory that it takes, about.
   size_t bytes() const;

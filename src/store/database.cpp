@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/unix_time.h"
 #include "store/statement.h"
 
 namespace tandem::store {
@@ -129,11 +130,7 @@ Status empty_log(sqlite3* db) { return execute(db, "PRAGMA wal_checkpoint(TRUNCA
 
 }  // namespace
 
-int64_t unix_microseconds() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
+int64_t unix_microseconds() { return tandem::unix_microseconds(); }
 
 Result<std::unique_ptr<Database>> Database::open(DatabaseOptions options) {
   std::unique_ptr<Database> made(new Database(std::move(options)));
