@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -32,14 +33,14 @@ text::ChatContext make_context(const Conversation& conversation, const RenderSet
 
 /// Renders one form; nullopt when a system message is left out of the prompt.
 Result<std::optional<std::string>> attempt(text::ChatContext& context,
-                                           Json messages,
+                                           const Json& messages,
                                            bool continues,
                                            const RenderSettings& settings) {
+  context.messages = messages;
   if (continues) {
-    Json& content = messages.back()["content"];
+    Json& content = context.messages.back()["content"];
     content = content.get<std::string>() + kEndMark;
   }
-  context.messages = std::move(messages);
   // Such templates show calls only of messages without text, as OpenAI's wire has them.
   if (settings.chat_template.mentions("['content'] is none")) leave_out_blanks(context.messages);
   auto prompt = settings.chat_template.render(context, settings.now);
@@ -53,10 +54,10 @@ Result<std::optional<std::string>> attempt(text::ChatContext& context,
   return std::optional<std::string>(std::move(*prompt));
 }
 
-/// What is given to the template: the variables, and the forms of the messages.
+/// What is given to the template: the variables, and the messages, of which forms are made.
 struct Forms {
   text::ChatContext context;
-  std::vector<Json> messages;
+  Json messages;
   bool is_empty = false;  // nothing was said
   bool continues = false;
 };
@@ -77,7 +78,7 @@ Result<Forms> prepare(const Conversation& conversation, const RenderSettings& se
         with_described_tools(std::move(*messages), conversation.tools, *settings.describes_tools);
     out.context.tools = nullptr;
   }
-  out.messages = forms_of(*messages);
+  out.messages = std::move(*messages);
   return out;
 }
 
@@ -87,9 +88,12 @@ Result<Rendering> render_any(const Conversation& conversation, const RenderSetti
   auto forms = prepare(conversation, settings);
   if (!forms) return forms.error();
   std::optional<Error> refusal;
-  for (size_t i = 0; i < forms->messages.size(); ++i) {
-    auto prompt =
-        attempt(forms->context, std::move(forms->messages[i]), forms->continues, settings);
+  std::vector<Json> tried;  // few templates want more than the first, which costs no copy
+  for (size_t i = 0; i < kMessageForms; ++i) {
+    Json form = i == 0 ? std::move(forms->messages) : form_of(tried.front(), i);
+    if (std::ranges::find(tried, form) != tried.end()) continue;
+    tried.push_back(std::move(form));
+    auto prompt = attempt(forms->context, tried.back(), forms->continues, settings);
     if (prompt && *prompt && !forms->is_empty) {
       return Rendering{.text = std::move(**prompt), .form = i};
     }
@@ -111,9 +115,9 @@ Result<std::string> render_form(const Conversation& conversation,
                                 size_t form) {
   auto forms = prepare(conversation, settings);
   if (!forms) return forms.error();
-  if (form >= forms->messages.size()) return invalid("the messages have no such form");
-  auto prompt =
-      attempt(forms->context, std::move(forms->messages[form]), forms->continues, settings);
+  if (form >= kMessageForms) return invalid("the messages have no such form");
+  if (form != 0) forms->messages = form_of(forms->messages, form);
+  auto prompt = attempt(forms->context, forms->messages, forms->continues, settings);
   if (!prompt) return prompt.error();
   if (!*prompt) return invalid("the chat template leaves a system message out of the prompt");
   return std::move(**prompt);

@@ -168,19 +168,21 @@ void leave_out_blanks(Json& messages) {
   }
 }
 
-std::vector<Json> forms_of(const Json& messages) {
-  std::vector<Json> forms;
-  const auto add = [&forms](Json form) {
-    if (std::ranges::find(forms, form) == forms.end()) forms.push_back(std::move(form));
-  };
-  add(messages);
-  add(merge_neighbours(messages));
-  add(late_systems_as_user(messages));
-  add(systems_in_user(messages));
-  add(opening_as_user(systems_in_user(messages)));
-  const std::vector<Json> with_objects = forms;
-  for (const Json& form : with_objects) add(with_text_arguments(form));
-  return forms;
+Json form_of(const Json& messages, size_t form) {
+  constexpr size_t kOfRoles = kMessageForms / 2;
+  if (form >= kOfRoles) return with_text_arguments(form_of(messages, form - kOfRoles));
+  switch (form) {
+    case 1:
+      return merge_neighbours(messages);
+    case 2:
+      return late_systems_as_user(messages);
+    case 3:
+      return systems_in_user(messages);
+    case 4:
+      return opening_as_user(systems_in_user(messages));
+    default:
+      return messages;
+  }
 }
 
 bool has_late_system_texts(std::string_view prompt, const Json& messages) {

@@ -1,8 +1,8 @@
 // Other ways to write the same messages, for templates that are particular about roles.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "chat/request.h"
@@ -21,9 +21,12 @@ void name_thinking(Json& messages);
 /// Empty content beside calls becomes null.
 void leave_out_blanks(Json& messages);
 
-/// The messages as they are, then the forms to try when a template refuses them, mildest first. All
-/// forms differ. Requires plain messages.
-std::vector<Json> forms_of(const Json& messages);
+/// How many forms there are to try, mildest first: the messages as they are, then what templates
+/// that refuse them may take.
+constexpr size_t kMessageForms = 10;
+
+/// One of these forms; it may be the same as an earlier one. Requires plain messages.
+Json form_of(const Json& messages, size_t form);
 
 /// True when the text of every system message but an opening one (which templates may rework) is in
 /// the prompt. White space at its ends does not count.
