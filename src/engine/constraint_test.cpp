@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <future>
 #include <map>
 #include <thread>
@@ -227,6 +228,11 @@ TEST_CASE("constraints: while one is prepared others run, and it can be cancelle
   CHECK(std::holds_alternative<gen::Finished>(plain.wait().body));
   world.engine->cancel(2);
   CHECK(std::holds_alternative<gen::Cancelled>(cancelled.wait().body));
+  // Figures follow events.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (world.engine->stats().schedule.waiting != 1 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   CHECK(world.engine->stats().schedule.waiting == 1);
   world.factory.open();
   CHECK(std::holds_alternative<gen::Finished>(bound.wait().body));
