@@ -113,10 +113,39 @@ Status check_names(const CallRule& rule, const dialect::Tools& tools) {
   return {};
 }
 
+bool can_stand_in_markup(const std::string& name) {
+  constexpr size_t kMostBytes = 128;
+  static constexpr std::string_view kOthers = "_-.:/";
+  return !name.empty() && name.size() <= kMostBytes && std::ranges::all_of(name, [](char c) {
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    return is_letter || (c >= '0' && c <= '9') || kOthers.find(c) != std::string_view::npos;
+  });
+}
+
+/// A call that is forced is one that the parser reads back as a call.
+Status check_tools(const dialect::Tools& tools) {
+  for (const dialect::Tool& tool : tools.list()) {
+    if (!can_stand_in_markup(tool.name)) {
+      return unusable(fmt::format("the tool \"{}\" cannot be forced: its name must be 1 to 128 "
+                                  "letters, digits and _ - . : /",
+                                  tool.name.substr(0, 80)),
+                      "tools");
+    }
+    const dialect::Kinds kinds = dialect::Schema(tool.parameters).kinds();
+    if (tool.parameters.is_object() && kinds != 0 && (kinds & dialect::kObject) == 0) {
+      return unusable(
+          fmt::format("the parameters of the tool \"{}\" must be of type \"object\"", tool.name),
+          "tools");
+    }
+  }
+  return {};
+}
+
 Bound required_calls(const Conversation& conversation, const GrammarPlace& place) {
   const dialect::Tools tools(conversation.tools);
   const std::string& field = conversation.calls.field;
   if (Status named = check_names(conversation.calls, tools); !named) return named.error();
+  if (Status fit = check_tools(tools); !fit) return fit.error();
   auto exact =
       checked(lark(dialect::call_grammar(place.dialect, request_for(conversation, tools, place))),
               place, field);
@@ -130,6 +159,7 @@ Bound required_calls(const Conversation& conversation, const GrammarPlace& place
 
 Bound open_calls(const Conversation& conversation, const GrammarPlace& place) {
   const dialect::Tools tools = dialect::Tools(conversation.tools).loosened();
+  if (Status fit = check_tools(tools); !fit) return fit.error();
   auto source = dialect::open_grammar(place.dialect, request_for(conversation, tools, place));
   if (!source) return std::optional<gen::Grammar>();
   return checked(lark(std::move(*source)), place, "tools");

@@ -286,6 +286,36 @@ TEST_CASE("answer grammar: what cannot be enforced is refused by the request's o
   CHECK(bound.service.submit(forced, bound.sink()));
 }
 
+TEST_CASE("answer grammar: a tool whose call could not be read back is not forced") {
+  Bound bound;
+  const auto refused = [&](const Json& tools, bool is_required) {
+    Request request = Bound::asked({}, tools);
+    if (is_required) Bound::talk(request).calls = {.is_required = true, .field = "tool_choice"};
+    return bound.refused(std::move(request));
+  };
+  for (const char* name : {"a\"b", "a\nb", "a b", "<a>", ""}) {
+    CAPTURE(name);
+    Json tools = put_tool();
+    tools[1]["function"]["name"] = name;
+    CHECK(refused(tools, true).field == "tools");
+    tools[0]["function"]["strict"] = true;
+    CHECK(refused(tools, false).field == "tools");
+  }
+  for (const char* type : {"array", "string"}) {
+    CAPTURE(type);
+    Json tools = put_tool();
+    tools[0]["function"]["parameters"] = {{"type", type}};
+    const Error refusal = refused(tools, true);
+    CHECK(refusal.field == "tools");
+    CHECK(refusal.message.find("\"object\"") != std::string::npos);
+  }
+  Json named = put_tool();
+  named[1]["function"]["name"] = "mcp__files-2.read:all/now";
+  Request request = Bound::asked({}, named);
+  Bound::talk(request).calls = {.is_required = true, .field = "tool_choice"};
+  CHECK(bound.service.submit(request, bound.sink()));
+}
+
 TEST_CASE("answer grammar: digits and words of a pattern are those of ASCII") {
   Bound bound;
   bound.run(Bound::asked({.kind = Kind::kRegex, .source = "[\\d-]\\w\\\\d"}));

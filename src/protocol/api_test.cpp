@@ -398,6 +398,7 @@ TEST_CASE("api: refusals have the right status, shape and headers") {
   } cases[] = {
       {{ErrorCode::kInvalid, "template says no", "messages"}, 400, "invalid_value", false},
       {{ErrorCode::kTooLarge, "7900 of 4096", "messages"}, 400, "context_length_exceeded", false},
+      {{ErrorCode::kTooLarge, "7900 of 4096", "input[1]"}, 400, "context_length_exceeded", false},
       {{ErrorCode::kBusy, "full"}, 429, "queue_full", true},
       {{ErrorCode::kUnavailable, "none"}, 503, "unavailable", true},
       {{ErrorCode::kConflict, "twice"}, 409, "conflict", false},

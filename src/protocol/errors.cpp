@@ -4,7 +4,8 @@ namespace tandem::protocol {
 namespace {
 
 bool is_prompt(const Error& error) {
-  return error.field == "messages" || error.field == "prompt" || error.field == "input";
+  return error.field == "messages" || error.field == "prompt" || error.field == "input" ||
+         error.field.starts_with("input[");
 }
 
 const char* retry_after(const Error& error) {

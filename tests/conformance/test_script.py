@@ -3,13 +3,15 @@
 import json
 import pathlib
 import re
+import signal
 import subprocess
 import time
+import urllib.request
 
 import anthropic
 import openai
 import pytest
-from server import BINARY, ROOT, scripted
+from server import BINARY, ENVIRONMENT, ROOT, find_url, scripted
 
 SCRIPT = {
     "pace": {"tokens": 3},
@@ -169,6 +171,40 @@ def test_a_closed_stream_ends_its_request(chat):
             return
         time.sleep(0.02)
     pytest.fail("the request still runs")
+
+
+LAST_WORDS = {
+    "/v1/chat/completions": ({"messages": [{"role": "user", "content": "endless"}], "stream": True}, b'{"error"'),
+    "/v1/messages": ({"messages": [{"role": "user", "content": "endless"}], "stream": True}, b"event: error"),
+    "/v1/responses": ({"input": "endless", "stream": True}, b"response.failed"),
+    "/api/chat": ({"messages": [{"role": "user", "content": "endless"}]}, b'{"error"'),
+}
+
+
+def test_the_end_of_a_drain_is_told_on_every_wire(script):
+    server = subprocess.Popen(
+        [BINARY, "serve", "--port", "0", "--drain", "0", "--script", str(script)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    try:
+        url = find_url(server)
+        streams = []
+        for path, (body, _) in LAST_WORDS.items():
+            request = urllib.request.Request(
+                url + path, json.dumps(body).encode(), {"Content-Type": "application/json"}
+            )
+            streams.append(urllib.request.urlopen(request, timeout=20))
+        for stream in streams:
+            assert stream.read(1)
+        server.send_signal(signal.SIGTERM)
+        for (path, (_, words)), stream in zip(LAST_WORDS.items(), streams, strict=True):
+            assert words in stream.read()[-4000:], path
+        assert server.wait(timeout=20) == 0
+    finally:
+        server.kill()
+        server.wait()
 
 
 def test_a_repeated_prompt_is_reused(chat):

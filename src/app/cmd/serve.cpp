@@ -81,6 +81,7 @@ void drain(Backend& backend, Front& front, std::chrono::seconds time, const Sign
   while (!backend.wait_drained(std::chrono::milliseconds(100)) &&
          std::chrono::steady_clock::now() < end && !signals.pending()) {
   }
+  backend.stop();  // what is left has its last event, which clients still hear
   front.stop(std::chrono::seconds(1));
 }
 
