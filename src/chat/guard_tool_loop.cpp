@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "chat/message_forms.h"
+
 namespace tandem::chat {
 namespace {
 
@@ -23,22 +25,8 @@ std::string_view trimmed_text(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
-/// Of a string, or of a list of text parts.
-std::string text_of_content(const Json& message) {
-  const auto content = message.find("content");
-  if (content == message.end()) return {};
-  if (content->is_string()) return content->get<std::string>();
-  std::string text;
-  if (!content->is_array()) return text;
-  for (const Json& part : *content) {
-    const auto words = part.is_object() ? part.find("text") : part.end();
-    if (words != part.end() && words->is_string()) text += words->get_ref<const std::string&>();
-  }
-  return text;
-}
-
 bool is_users(const Json& message) {
-  const std::string content = text_of_content(message);
+  const std::string content = message_text(message);
   std::string_view text = trimmed_text(content);
   if (text.starts_with(kSteering)) return false;
   while (text.starts_with(kReminder)) {
@@ -94,7 +82,7 @@ void add_result(const Json& message, std::vector<Action>& actions) {
       given != message.end() && given->is_string() ? given->get<std::string>() : std::string();
   for (Action& action : actions) {
     if (action.result || (!id.empty() && action.id != id)) continue;
-    action.result = std::string(trimmed_text(text_of_content(message)));
+    action.result = std::string(trimmed_text(message_text(message)));
     return;
   }
 }

@@ -120,6 +120,19 @@ std::string_view trimmed(std::string_view text) {
 
 }  // namespace
 
+std::string message_text(const Json& message) {
+  const auto content = message.find("content");
+  if (content == message.end()) return {};
+  if (content->is_string()) return content->get<std::string>();
+  std::string text;
+  if (!content->is_array()) return text;
+  for (const Json& part : *content) {
+    const auto words = part.is_object() ? part.find("text") : part.end();
+    if (words != part.end() && words->is_string()) text += words->get_ref<const std::string&>();
+  }
+  return text;
+}
+
 Result<Json> plain_messages(const Json& messages, bool knows_developer) {
   if (!messages.is_array()) return bad_messages("messages must be a list");
   Json plain = Json::array();

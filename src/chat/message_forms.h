@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -13,6 +14,9 @@ namespace tandem::chat {
 /// arguments given as JSON text become objects; "developer" becomes "system" unless known. kInvalid
 /// (field "messages") when a message is not an object with a role, or has content of another kind.
 Result<Json> plain_messages(const Json& messages, bool knows_developer);
+
+/// The content of a message as text: a string, or the text parts of a list; else empty.
+std::string message_text(const Json& message);
 
 /// For templates that read thinking from `thinking`, and take either that or text beside calls:
 /// such a message's text follows its thinking there. Requires plain messages.

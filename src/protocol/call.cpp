@@ -16,7 +16,7 @@ RequestRecord make_record(const Call::Parts& parts, const net::Request& request)
   record.endpoint = parts.endpoint;
   record.side = parts.side;
   record.model = parts.wire.model;
-  record.client = request.key_id.empty() ? request.peer : request.key_id;
+  record.client = client_of(request);
   record.peer = request.peer;
   record.stream = parts.wire.stream;
   record.choices = parts.wire.request.choices;
@@ -35,6 +35,10 @@ bool allows_parallel_calls(const chat::Request& request) {
 }
 
 }  // namespace
+
+std::string client_of(const net::Request& request) {
+  return request.key_id.empty() ? request.peer : request.key_id;
+}
 
 std::string salt_of(const Api& api, const net::Request& request) {
   return api.options().separate_clients ? request.key_id : std::string();
@@ -73,7 +77,7 @@ void Call::start(Api& api, const net::Request& request, const ReplyPtr& reply, P
   }
   chat::Request& wanted = parts.wire.request;
   wanted.id = parts.id;
-  wanted.client = request.key_id.empty() ? request.peer : request.key_id;
+  wanted.client = client_of(request);
   wanted.salt = salt_of(api, request);
   // Shared with the sink, which the service keeps until the last event.
   const auto call = std::make_shared<Call>(api, reply, parts, std::move(parts.encoder));

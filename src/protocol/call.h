@@ -71,6 +71,9 @@ class Call : public std::enable_shared_from_this<Call> {
 /// What keeps a client's prefixes and answers apart from those of others; empty where all share.
 std::string salt_of(const Api& api, const net::Request& request);
 
+/// Whose turn it is among those who ask: an API key's id, or else a peer.
+std::string client_of(const net::Request& request);
+
 int64_t unix_seconds();
 
 /// prefix + 24 random hex digits.

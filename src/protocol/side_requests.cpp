@@ -3,23 +3,11 @@
 #include <algorithm>
 #include <variant>
 
+#include "chat/message_forms.h"
 #include "chat/request.h"
 
 namespace tandem::protocol {
 namespace {
-
-std::string text_of_message(const Json& message) {
-  const auto content = message.find("content");
-  if (content == message.end()) return {};
-  if (content->is_string()) return content->get<std::string>();
-  std::string text;
-  if (!content->is_array()) return text;
-  for (const Json& part : *content) {
-    const auto words = part.is_object() ? part.find("text") : part.end();
-    if (words != part.end() && words->is_string()) text += words->get_ref<const std::string&>();
-  }
-  return text;
-}
 
 bool has_any(const std::string& text, const std::vector<std::string>& words) {
   return std::ranges::any_of(
@@ -31,9 +19,9 @@ bool says(const SideRule& rule, const Json& messages) {
   std::string last_user;
   for (const Json& message : messages) {
     const std::string role = message.value("role", "");
-    if (role == "user") last_user = text_of_message(message);
+    if (role == "user") last_user = chat::message_text(message);
     const bool is_system = role == "system" || role == "developer";
-    if (is_system && has_any(text_of_message(message), rule.in_system)) return true;
+    if (is_system && has_any(chat::message_text(message), rule.in_system)) return true;
   }
   return has_any(last_user, rule.in_user);
 }

@@ -2,24 +2,12 @@
 
 #include <algorithm>
 
+#include "chat/message_forms.h"
+
 namespace tandem::script {
 namespace {
 
 constexpr std::array kNames = {"user", "last", "result", "system"};
-
-/// Content as text: a string, or the text parts of a list.
-std::string text_of(const chat::Json& message) {
-  const auto content = message.find("content");
-  if (content == message.end()) return {};
-  if (content->is_string()) return content->get<std::string>();
-  std::string text;
-  if (!content->is_array()) return text;
-  for (const chat::Json& part : *content) {
-    if (part.is_object() && part.contains("text") && part["text"].is_string())
-      text += part["text"].get<std::string>();
-  }
-  return text;
-}
 
 void add_line(std::string& to, const std::string& text) {
   if (!to.empty()) to += '\n';
@@ -49,7 +37,7 @@ Seen::Seen(const chat::Request& request) {
   }
   tools = dialect::Tools(talk->tools);
   for (const chat::Json& message : talk->messages) {
-    const std::string text = text_of(message);
+    const std::string text = chat::message_text(message);
     const std::string role = message.value("role", "");
     slot(Place::kLast) = text;
     if (role == "user") add_line(slot(Place::kUser), text);

@@ -15,10 +15,6 @@ namespace {
 
 constexpr const char* kEndpoint = "embeddings";
 
-std::string client_of(const net::Request& request) {
-  return request.key_id.empty() ? request.peer : request.key_id;
-}
-
 RequestRecord record_of(const std::string& id,
                         const EmbeddingsRequest& wire,
                         const net::Request& request) {
