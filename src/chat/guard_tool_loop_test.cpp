@@ -87,10 +87,9 @@ TEST_CASE("tool loop: it is told at the answer's end, and to the model only on r
   asked.guards.tool_loop = true;
   CHECK(harness.run(asked).ends.at(0).guards == std::vector{Guard::kToolLoop});
   const auto prompt = [&] {
+    const gen::Request last = harness.fake.submitted().back();
     std::string text;
-    for (const gen::TokenId id : harness.fake.submitted().back().prompt) {
-      text += harness.model.tokenizer->bytes(id);
-    }
+    for (const gen::TokenId id : last.prompt) text += harness.model.tokenizer->bytes(id);
     return text;
   };
   CHECK(prompt().find("[tool loop]") == std::string::npos);
