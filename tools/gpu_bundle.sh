@@ -35,13 +35,13 @@ for program in $programs; do
   ldd "$build/bin/$program" | awk '$3 ~ /lib(spdlog|fmt|ssl|crypto|xxhash|sqlite3)\.so/ {print $3}'
 done | sort -u | xargs -I{} cp -L {} "$stage/build/lib/"
 "$root/tests/golden/make.sh" "$stage/build/checkpoints" >/dev/null
-cp -r "$root/tests/golden/logits" "$root/tests/golden/default_model.json" "$stage/build/tests/golden/"
+cp -r "$root/tests/golden/logits" "$root/tests/golden/embeddings" "$root/tests/golden/default_model.json" "$stage/build/tests/golden/"
 tar c -C "$stage" build | xz -3 -T0 >"$stage/build.tar.xz"
 rm -rf "$stage/build"
-cp "$root/tools/gpu_check.sh" "$stage/"
+cp "$root/tools/gpu_check.sh" "$root/tools/gpu_serve.py" "$stage/"
 ln "$wheel" "$stage/wheel.tar.xz" 2>/dev/null || cp "$wheel" "$stage/wheel.tar.xz"
 cp -L "$("$root/tools/fetch_default_model.sh")" "$stage/models/"
 # What changes from build to build comes last.
-tar c -C "$stage" models wheel.tar.xz gpu_check.sh build.tar.xz | split -b "${size}M" - "$out/part-"
+tar c -C "$stage" models wheel.tar.xz gpu_check.sh gpu_serve.py build.tar.xz | split -b "${size}M" - "$out/part-"
 rm -rf "$stage"
 ls -l "$out"/part-*

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks this build on an NVIDIA GPU, from the folder that a bundle of tools/gpu_bundle.sh was unpacked in. Needs
 # CUDA 13 with cuDNN and NCCL, as the PyPI packages of PyTorch or of mlx-cuda-13 install them, and nvidia-cuda-crt.
-#   ./gpu_check.sh [CHECK …]      all checks, or the named ones: pools runner ahead golden answer tokens step speed
+#   ./gpu_check.sh [CHECK …]      all checks, or the named ones: pools runner ahead golden answer tokens serve step speed
 # NVIDIA_LIBS names the folder that holds nvidia/cu13/lib; default: the site-packages of python3. Ends with 0 when
 # every check passed. DEVICE=cpu MLX_LIB=DIR tries the script itself on a machine without a GPU.
 set -uo pipefail
@@ -39,8 +39,8 @@ cases() { # SECONDS PROGRAM PATTERN…
 }
 check_pools() { cases 300 tensor_test 'host:*' '*pool*' '*many writes*' '*copied pages*'; }
 check_runner() { cases 300 runner_test '*plain*' '*copied page*' '*warmed-up*'; }
-# Draws on the device and steps issued ahead.
-check_ahead() { cases 300 runner_test 'device draw*' 'overlap*'; }
+# Draws on the device, steps issued ahead, and what rides on them.
+check_ahead() { cases 300 runner_test 'device draw*' 'overlap*' 'index reuse*' 'embeddings*'; }
 check_golden() {
   timeout 500 $bin/golden_test --checkpoints=build/checkpoints --logits=build/tests/golden/logits
 }
@@ -52,6 +52,8 @@ check_answer() {
   grep -q "$device, plain path" rank.log && grep -q Paris answer.txt
 }
 check_tokens() { cases 500 default_model_test '*one rank answers*'; }
+# Constrained and plain answers in one batch, and embeddings, over HTTP.
+check_serve() { timeout 300 python3 gpu_serve.py $bin/tandem "$model" "$device"; }
 check_step() { # with a step issued ahead, and without
   for path in plain plain-serial plain plain-serial; do
     timeout 200 $bin/step_bench "$model" 1 512 256 $path || return 1
@@ -65,7 +67,7 @@ check_speed() {
 
 [[ $device == gpu ]] && nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 failed=()
-for check in ${*:-pools runner ahead golden answer tokens step speed}; do
+for check in ${*:-pools runner ahead golden answer tokens serve step speed}; do
   echo "== $check"
   start=$(date +%s.%N)
   "check_$check" || failed+=("$check")

@@ -18,7 +18,6 @@ std::vector<float> golden_embedding(const std::string& name,
   REQUIRE_MESSAGE(checkpoint.has_value(), checkpoint.error().message);
   const bool has_states = name.starts_with("qwen3_5");
   auto runner = runner::ModelRunner::load(*checkpoint, {.path = path,
-                                                        .device = tensor::mx::Device::cpu,
                                                         .kv_type = runner::KvType::kF32,
                                                         .threads = 2,
                                                         .page_tokens = 8,
