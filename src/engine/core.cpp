@@ -112,7 +112,8 @@ void Core::prepared(gen::RequestId id, uint64_t preparation, Result<TokenMasks::
   if (found == live_.end() || found->second.preparation != preparation) return;  // ended meanwhile
   if (!made) return end(id, gen::Failed{made.error()});
   Live& live = found->second;
-  live.masks = std::make_unique<TokenMasks>(*std::move(made), mask_workers_);
+  // Without a way back to this thread they are made on it.
+  live.masks = std::make_unique<TokenMasks>(*std::move(made), defer ? &mask_workers_ : nullptr);
   --preparing_;
   scheduler_->add(*std::exchange(live.preparing, std::nullopt), clock_.now());
 }
@@ -151,7 +152,7 @@ bool Core::complete() {
   if (suspended()) return false;
   if (in_flight_.empty()) {
     const schedule::SchedulerCounts now = scheduler_->counts();
-    TANDEM_CHECK(scheduler_->empty(),
+    TANDEM_CHECK(scheduler_->empty() || late_ > 0,
                  "nothing can be planned for {} waiting, {} paused, {} running requests; pages: {} "
                  "free, {} cached, {} referenced",
                  now.waiting, now.paused, now.running, now.pages.free, now.pages.cached,
@@ -178,10 +179,8 @@ bool Core::complete() {
   return true;
 }
 
-/// Plain rows first: a bound one may have to wait for its mask.
 void Core::process(const InFlight& step, const StepResult& result) {
   size_t rows_of_logits = 0, tokens_drawn = 0, rows_pooled = 0;
-  bound_rows_.clear();
   for (const schedule::PlannedRow& row : step.rows) {
     const size_t at = row.draws ? tokens_drawn : row.pools ? rows_pooled : rows_of_logits;
     rows_of_logits += row.wants_logits;
@@ -210,20 +209,8 @@ void Core::process(const InFlight& step, const StepResult& result) {
     if (!row.wants_logits) continue;
     TANDEM_CHECK(result.logits.size() >= (at + 1) * info_.vocab,
                  "expected logits of row {}, got {} values", at, result.logits.size());
-    const auto logits = result.logits.subspan(at * info_.vocab, info_.vocab);
-    if (live.masks) {
-      bound_rows_.emplace_back(&row, logits);
-    } else {
-      draw_row(row, logits);
-    }
+    draw(*sequence, result.logits.subspan(at * info_.vocab, info_.vocab));
   }
-  for (const auto& [row, logits] : bound_rows_) draw_row(*row, logits);
-}
-
-void Core::draw_row(const schedule::PlannedRow& row, std::span<const float> logits) {
-  schedule::Sequence* sequence = scheduler_->find(row.request);
-  if (sequence == nullptr || sequence->serial != row.serial) return;  // ended meanwhile
-  draw(*sequence, logits);
 }
 
 /// Rows of a prompt come in order; one that was paused begins again at its first position.
@@ -242,11 +229,35 @@ void Core::pool(const schedule::PlannedRow& row,
   end(row.request, gen::Finished{gen::FinishReason::kStop});
 }
 
+/// What a bound row may draw; nothing while its mask is being made.
+std::optional<TokenMasks::Mask> Core::mask_of(gen::RequestId id, const Live& live) {
+  if (!live.masks) return std::span<const uint32_t>();
+  return live.masks->next([this, id, defer = defer, preparation = live.preparation] {
+    defer([this, id, preparation] { draw_late(id, preparation); });
+  });
+}
+
+/// The row's mask came after its logits.
+void Core::draw_late(gen::RequestId id, uint64_t preparation) {
+  const auto found = live_.find(id);
+  if (found == live_.end() || found->second.preparation != preparation) return;  // ended meanwhile
+  const std::vector<float> logits = *std::exchange(found->second.late, std::nullopt);
+  --late_;
+  draw(*scheduler_->find(id), logits);
+}
+
+/// Where the mask is not there yet, the row keeps its logits and misses steps until it is; others
+/// go on.
 void Core::draw(schedule::Sequence& sequence, std::span<const float> logits) {
   const gen::Request& request = sequence.request;
   Live& live = live_.at(request.id);
-  Result<std::span<const uint32_t>> allowed = std::span<const uint32_t>();
-  if (live.masks) allowed = live.masks->next();
+  const auto mask = mask_of(request.id, live);
+  if (!mask) {
+    live.late.emplace(logits.begin(), logits.end());
+    ++late_;
+    return;
+  }
+  const TokenMasks::Mask& allowed = *mask;
   if (!allowed) return end(request.id, gen::Failed{allowed.error()});
   const bool too_early = !request.ignore_eos && sequence.answer() < request.min_tokens &&
                          !allows_only(*allowed, request.stop_ids);
@@ -292,6 +303,11 @@ void Core::expire() {
     end(deadlines_.begin()->second,
         gen::Failed{{.code = ErrorCode::kDeadline, .message = "the request's time is over"}});
   }
+}
+
+std::optional<TimePoint> Core::next_deadline() const {
+  if (deadlines_.empty()) return std::nullopt;
+  return deadlines_.begin()->first;
 }
 
 Status Core::reset(uint32_t epoch) {
@@ -347,6 +363,7 @@ void Core::forget(gen::RequestId id) {
   const Live& live = live_.at(id);
   if (live.deadline) deadlines_.erase({*live.deadline, id});
   if (live.preparing) --preparing_;
+  if (live.late) --late_;
   live_.erase(id);
   if (on_end) on_end(id);
 }
@@ -355,8 +372,9 @@ EngineStats Core::stats() const {
   EngineStats stats = stats_;
   stats.epoch = epoch_;
   stats.serving = !suspended();
-  stats.busy = !live_.empty();
   stats.live = static_cast<uint32_t>(live_.size());
+  stats.awaiting_grammars = preparing_ + late_;
+  stats.busy = stats.live > stats.awaiting_grammars;
   stats.steps_in_flight = static_cast<uint32_t>(in_flight_.size());
   if (!in_flight_.empty()) stats.predicted_step = step_clock_.predict(in_flight_.front().work);
   stats.step_counts = step_times_.counts();

@@ -40,7 +40,7 @@ class Core {
   std::function<void(gen::RequestId)> on_end;
 
   /// Runs a task soon on the thread of the core; called on any thread. Unset: tasks run at once, on
-  /// the caller's.
+  /// the caller's, so constraints must be made there; masks are made on the core's.
   std::function<void(std::function<void()>)> defer;
 
   gen::Limits limits() const;
@@ -70,6 +70,9 @@ class Core {
   /// Drops or fails the epoch's requests with this error; nothing runs until reset().
   void suspend(const Error& why);
 
+  /// When issue() has something to do though nothing is in flight.
+  std::optional<TimePoint> next_deadline() const;
+
   bool suspended() const { return scheduler_ == nullptr; }
   bool empty() const { return live_.empty(); }
   EngineStats stats() const;
@@ -81,10 +84,11 @@ class Core {
     std::optional<TimePoint> deadline;
     uint32_t prefilled = 0;  // reported so far
     sample::PenaltyMemory penalties = {};
-    std::vector<double> pooled = {};             // sums of hidden states, or the last one
-    std::optional<gen::Request> preparing = {};  // until its constraint is there
-    uint64_t preparation = 0;                    // which one: an id may come again
-    std::unique_ptr<TokenMasks> masks = {};      // of requests with a grammar
+    std::vector<double> pooled = {};              // sums of hidden states, or the last one
+    std::optional<gen::Request> preparing = {};   // until its constraint is there
+    uint64_t preparation = 0;                     // which one: an id may come again
+    std::unique_ptr<TokenMasks> masks = {};       // of requests with a grammar
+    std::optional<std::vector<float>> late = {};  // logits that wait for their mask
   };
 
   struct InFlight {
@@ -98,7 +102,8 @@ class Core {
   void prepared(gen::RequestId id, uint64_t preparation, Result<TokenMasks::Prepared> made);
   bool issue_next();
   void process(const InFlight& step, const StepResult& result);
-  void draw_row(const schedule::PlannedRow& row, std::span<const float> logits);
+  std::optional<TokenMasks::Mask> mask_of(gen::RequestId id, const Live& live);
+  void draw_late(gen::RequestId id, uint64_t preparation);
   void draw(schedule::Sequence& sequence, std::span<const float> logits);
   void pool(const schedule::PlannedRow& row,
             const schedule::Sequence& sequence,
@@ -123,7 +128,7 @@ class Core {
   sample::Sampler sampler_;
   uint64_t preparations_ = 0;  // ever begun
   uint32_t preparing_ = 0;     // requests now
-  std::vector<std::pair<const schedule::PlannedRow*, std::span<const float>>> bound_rows_;
+  uint32_t late_ = 0;          // requests whose logits wait for a mask
   StepClock step_clock_;
   uint32_t epoch_ = 0;
   uint64_t sequence_ = 0;  // of the next plan
@@ -131,7 +136,7 @@ class Core {
   EngineStats stats_;
   Histogram step_times_{token_times()};
   schedule::SchedulerCounts past_;  // totals of epochs that are over
-  Workers mask_workers_{2};         // no thread before the first grammar
+  Workers mask_workers_{4};         // no thread before the first grammar
 };
 
 }  // namespace tandem::engine

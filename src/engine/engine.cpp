@@ -166,15 +166,25 @@ void Engine::publish(uint32_t taken) {
   const std::lock_guard lock(mutex_);
   new_submits_ -= taken;
   stats.live = static_cast<uint32_t>(live_.size());
-  stats.busy = !live_.empty();
+  stats.busy = stats.live > stats.awaiting_grammars;
   stats_ = stats;
+}
+
+/// Until a message or the next deadline comes.
+void Engine::wait_for_work(std::unique_lock<std::mutex>& lock) {
+  const auto has_work = [this] { return !mailbox_.empty() || stopping_; };
+  if (const auto deadline = core_.next_deadline()) {
+    wake_.wait_until(lock, *deadline, has_work);
+  } else {
+    wake_.wait(lock, has_work);
+  }
 }
 
 void Engine::run() {
   bool working = false;
   while (true) {
     std::unique_lock lock(mutex_);
-    if (!working) wake_.wait(lock, [this] { return !mailbox_.empty() || stopping_; });
+    if (!working) wait_for_work(lock);
     const std::vector<Task> tasks = std::exchange(mailbox_, {});
     const uint32_t submits = new_submits_;
     const bool stopping = stopping_;

@@ -64,6 +64,7 @@ class Engine final : public gen::Generator {
   };
 
   void run();
+  void wait_for_work(std::unique_lock<std::mutex>& lock);
   void post(Task task);
   void publish(uint32_t taken_submits);
   void after_work();

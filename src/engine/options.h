@@ -30,15 +30,16 @@ struct EngineOptions {
 /// A snapshot for heartbeats and metrics.
 struct EngineStats {
   uint32_t epoch = 0;
-  bool serving = false;          // not suspended
-  bool busy = false;             // requests are live
-  uint32_t live = 0;             // requests accepted and not ended
-  uint32_t steps_in_flight = 0;  // issued and not completed
-  uint64_t steps = 0;            // completed since construction, over all epochs
-  uint64_t rows = 0;             // of completed steps
-  uint64_t answer_tokens = 0;    // delivered
-  uint64_t prompt_tokens = 0;    // computed or reused, reported as Prefilled
-  Duration step_time{};          // of completed steps, each from its issue or the one before it
+  bool serving = false;            // not suspended
+  bool busy = false;               // requests are live that steps go on with
+  uint32_t live = 0;               // requests accepted and not ended
+  uint32_t awaiting_grammars = 0;  // of those, the ones that wait for a grammar or a mask
+  uint32_t steps_in_flight = 0;    // issued and not completed
+  uint64_t steps = 0;              // completed since construction, over all epochs
+  uint64_t rows = 0;               // of completed steps
+  uint64_t answer_tokens = 0;      // delivered
+  uint64_t prompt_tokens = 0;      // computed or reused, reported as Prefilled
+  Duration step_time{};            // of completed steps, each from its issue or the one before it
   std::vector<uint64_t> step_counts = {};  // completed steps by that time, under token_times()
   Duration last_step{};                    // issue to completion
   Duration predicted_step{};  // of the oldest step in flight; 0: none, or not known yet

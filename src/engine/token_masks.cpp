@@ -1,6 +1,5 @@
 #include "engine/token_masks.h"
 
-#include <condition_variable>
 #include <mutex>
 #include <utility>
 
@@ -22,11 +21,31 @@ struct TokenMasks::State {
   std::unique_ptr<gen::Constraint> constraint;  // the task's, while there is one
 
   std::mutex mutex;
-  std::condition_variable changed;
   // Guarded by mutex.
   Result<gen::TokenMask> mask = gen::TokenMask();
   bool is_ready = true;
+  bool is_dropped = false;
+  std::function<void()> ready = {};  // who waits
+
+  void make(gen::TokenId token);
 };
+
+/// Calls without the lock: who is called may ask for the mask.
+void TokenMasks::State::make(gen::TokenId token) {
+  {
+    const std::lock_guard lock(mutex);
+    if (is_dropped) return;
+  }
+  auto made = advance(*constraint, {&token, 1});
+  std::function<void()> tell;
+  {
+    const std::lock_guard lock(mutex);
+    mask = std::move(made);
+    is_ready = true;
+    tell = std::exchange(ready, {});
+  }
+  if (tell) tell();
+}
 
 Result<TokenMasks::Prepared> TokenMasks::prepare(std::unique_ptr<gen::Constraint> constraint,
                                                  std::span<const gen::TokenId> emitted) {
@@ -35,15 +54,24 @@ Result<TokenMasks::Prepared> TokenMasks::prepare(std::unique_ptr<gen::Constraint
   return Prepared{.constraint = std::move(constraint), .mask = *std::move(mask)};
 }
 
-TokenMasks::TokenMasks(Prepared prepared, Workers& workers)
+TokenMasks::TokenMasks(Prepared prepared, Workers* workers)
     : workers_(workers), state_(std::make_shared<State>()) {
   state_->constraint = std::move(prepared.constraint);
   state_->mask = std::move(prepared.mask);
 }
 
-Result<std::span<const uint32_t>> TokenMasks::next() {
-  std::unique_lock lock(state_->mutex);
-  state_->changed.wait(lock, [this] { return state_->is_ready; });
+TokenMasks::~TokenMasks() {
+  const std::lock_guard lock(state_->mutex);
+  state_->is_dropped = true;
+  state_->ready = {};
+}
+
+std::optional<TokenMasks::Mask> TokenMasks::next(std::function<void()> ready) {
+  const std::lock_guard lock(state_->mutex);
+  if (!state_->is_ready) {
+    state_->ready = std::move(ready);
+    return std::nullopt;
+  }
   if (!state_->mask) return state_->mask.error();
   return std::span<const uint32_t>(*state_->mask);
 }
@@ -53,13 +81,8 @@ void TokenMasks::take(gen::TokenId token) {
     const std::lock_guard lock(state_->mutex);
     state_->is_ready = false;
   }
-  workers_.run([state = state_, token] {
-    auto mask = advance(*state->constraint, {&token, 1});
-    const std::lock_guard lock(state->mutex);
-    state->mask = std::move(mask);
-    state->is_ready = true;
-    state->changed.notify_all();
-  });
+  if (workers_ == nullptr) return state_->make(token);
+  workers_->run([state = state_, token] { state->make(token); });
 }
 
 }  // namespace tandem::engine

@@ -1,7 +1,9 @@
 // TokenMasks: a request's constraint at work.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/result.h"
@@ -24,20 +26,27 @@ class TokenMasks {
   static Result<Prepared> prepare(std::unique_ptr<gen::Constraint> constraint,
                                   std::span<const gen::TokenId> emitted);
 
-  /// Borrows the workers.
-  TokenMasks(Prepared prepared, Workers& workers);
+  /// Borrows the workers; null: take() makes the mask itself.
+  TokenMasks(Prepared prepared, Workers* workers);
+  /// A mask that no worker has begun yet is not made, and nobody is called any more.
+  ~TokenMasks();
+  TokenMasks(const TokenMasks&) = delete;
+  TokenMasks& operator=(const TokenMasks&) = delete;
 
-  /// Waits until the mask is there; it is valid until take(). Never empty.
-  Result<std::span<const uint32_t>> next();
+  using Mask = Result<std::span<const uint32_t>>;
 
-  /// The token that was drawn under next(). Returns at once.
+  /// The mask, valid until take() and never empty. Nothing while it is being made: then `ready` is
+  /// called on a worker's thread, once, when it is there. Never waits.
+  std::optional<Mask> next(std::function<void()> ready);
+
+  /// The token that was drawn under next(). Returns at once where there are workers.
   void take(gen::TokenId token);
 
  private:
   struct State;
 
-  Workers& workers_;
-  std::shared_ptr<State> state_;  // also the running task's, which may outlive the request
+  Workers* const workers_;
+  const std::shared_ptr<State> state_;  // also the running task's, which may outlive the request
 };
 
 }  // namespace tandem::engine
