@@ -1,6 +1,7 @@
 //! Chat templates: Jinja as `transformers` runs it.
 
 mod filters;
+mod lists;
 mod methods;
 
 use std::fmt;
@@ -56,8 +57,9 @@ impl Template {
         environment.set_unknown_method_callback(methods::call);
         filters::install(&mut environment);
         environment.add_function("raise_exception", raise_exception);
+        environment.add_function(lists::MAKER, lists::make);
         environment
-            .add_template_owned(NAME, prepare(source))
+            .add_template_owned(NAME, lists::prepare(prepare(source)))
             .map_err(|error| describe(&error))?;
         Ok(Template { environment })
     }

@@ -205,8 +205,7 @@ Subject published(const std::string& name, std::string source) {
 
 /// Templates that do not show an agent's loop in the way they ask for its next answer.
 bool shows_no_loop(const std::string& name) {
-  return name == "Kimi-K2-Instruct" ||   // appends to a list, which our Jinja cannot
-         name == "Apertus-8B-Instruct";  // no header where an answer goes on behind a result
+  return name == "Apertus-8B-Instruct";  // no header where an answer goes on behind a result
 }
 
 const fs::path kPublished = fs::path(TANDEM_SOURCE_DIR) / "../shared/golden/templates";

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
 
 #include "text/testdata/fixtures.h"
 
@@ -36,6 +37,44 @@ TEST_CASE("template: renders what jinja2 renders") {
       if (item.contains("raised")) CHECK(text.error().message == item["raised"]);
     }
   }
+}
+
+// Expected texts are those of jinja2's SandboxedEnvironment, which lets lists be changed.
+TEST_CASE("template: lists are changed in place, under all their names") {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{%- set ns = namespace(ids=[]) -%}{%- for a in [3, 1, 2] -%}"
+       "{%- set _ = ns.ids.append('f:' + (a | string)) -%}{%- endfor -%}"
+       "{{ ns.ids }} {{ ns.ids.pop(0) }} {{ ns.ids | length }} {% if ns.ids %}some{% endif %}"
+       "{% set same = ns.ids %}{% set _ = same.append([1, {'a': [2]}]) %} "
+       "{{ ns.ids | tojson }} {{ ns.ids[-1][1]['a'][0] }}",
+       R"(['f:3', 'f:1', 'f:2'] f:3 2 some ["f:1", "f:2", [1, {"a": [2]}]] 2)"},
+      {"{%- set l = [1, 2] -%}{%- set _ = l.extend([3, 4]) -%}{%- set _ = l.insert(0, 'a') -%}"
+       "{%- set _ = l.insert(-1, 'b') -%}{{ l }} {{ l.pop() }} {{ l.pop(-2) }} "
+       "{%- set _ = l.remove('b') -%}{%- set c = l.copy() -%}{%- set _ = l.reverse() -%}"
+       "{{ l }} {{ c }} {{ l.index('a') }} {{ l == [2, 1, 'a'] }} {{ l + [7] }} {{ 2 in l }} "
+       "{{ l | join('-') }} {{ l[1:] }}{%- set _ = l.clear() -%}{{ l }} {{ 'x' if [] else 'y' }} "
+       "{{ \"[.pop(\" }} {{ [[1], [2]][1][0] }}",
+       "['a', 1, 2, 3, 'b', 4] 4 3[2, 1, 'a'] ['a', 1, 2] 2 True [2, 1, 'a', 7] True 2-1-a "
+       "[1, 'a'][] y [.pop( 2"}};
+  for (const auto& [source, expected] : cases) {
+    const auto compiled = Template::compile(source);
+    REQUIRE(compiled);
+    const auto text = compiled->render(Json::object(), kTime);
+    REQUIRE_MESSAGE(text, (text ? "" : text.error().message));
+    CHECK(*text == expected);
+  }
+  for (const char* source :
+       {"{%- set l = [] -%}{{ l.pop() }}", "{{ [1].remove(2) }}",
+        "{%- set l = [] -%}{% for a in range(9999) %}{% for b in range(9999) %}"
+        "{%- set _ = l.append(a) -%}{% endfor %}{% endfor %}"}) {
+    const auto compiled = Template::compile(source);
+    REQUIRE(compiled);
+    CHECK_FALSE(compiled->render(Json::object(), kTime));
+  }
+  // What a list holds of itself is a copy.
+  const auto own = Template::compile("{%- set l = [1] -%}{%- set _ = l.append(l) -%}{{ l }}");
+  REQUIRE(own);
+  CHECK(*own->render(Json::object(), kTime) == "[1, [1]]");
 }
 
 TEST_CASE("template: dates follow the given zone") {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,8 @@ namespace tandem::protocol::openai {
 namespace {
 
 constexpr size_t kMostNameBytes = 512;
+/// Of the wire whose schemas stand in a "json_schema".
+constexpr std::string_view kChatFormat = "response_format";
 
 /// As the model sees it: of {"function": {"name"}} or {"name", "namespace"}.
 std::optional<std::string> tool_name(const Json& entry, const std::string& place, Fields& fields) {
@@ -114,8 +117,10 @@ void read_format(const Json& format, const std::string& field, Fields& fields, c
   }
   const Json* nested = inner.object("json_schema");
   if (inner.error()) return fields.keep(*inner.error());
-  if (!nested) return read_schema(inner, "schema", fields, field, out);
-  Fields holder(*nested, field + ".json_schema.");
+  const bool is_inside = nested || (field == kChatFormat && !inner.has("schema"));
+  if (!is_inside) return read_schema(inner, "schema", fields, field, out);
+  static const Json kNothing = Json::object();
+  Fields holder(nested ? *nested : kNothing, field + ".json_schema.");
   read_schema(holder, "schema", fields, field, out);
 }
 
