@@ -12,5 +12,5 @@ targets=$(ninja -C "build/$preset" -t targets all | sed -nE '/^cmake_/d; s/^([a-
   grep -vE "^($left_out)_test\$")
 # shellcheck disable=SC2086
 ninja -C "build/$preset" $targets
-export ASAN_OPTIONS=detect_container_overflow=0 TSAN_OPTIONS=halt_on_error=1
+export ASAN_OPTIONS=detect_container_overflow=0 TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tools/tsan_suppressions.txt"
 ctest --test-dir "build/$preset" --output-on-failure --no-tests=error -j 2 -L unit -E "^($left_out)\$"
