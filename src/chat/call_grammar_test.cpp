@@ -10,6 +10,7 @@
 #include "dialect/grammar.h"
 #include "dialect/joined_test.h"
 #include "dialect/random_call_test.h"
+#include "grammar/source_limits.h"
 #include "text/bridge.h"
 #include "text/testdata/fixtures.h"
 
@@ -112,6 +113,45 @@ TEST_CASE("call grammar: what is drawn under it is a call of the tool, which fit
       CHECK(arguments["n"].is_number_integer());
     }
   }
+}
+
+/// So deep as dialects that do not write JSON bind values.
+bool is_tree(const Json& node, int depth = 4) {
+  if (depth == 0) return true;
+  if (!node.is_object() || node.size() > 2 || !node.contains("n")) return false;
+  return (node["n"] == 1 || node["n"] == 2) &&
+         (!node.contains("child") || is_tree(node["child"], depth - 1));
+}
+
+TEST_CASE("call grammar: a schema that refers to all of itself binds as deep as it is drawn") {
+  const Vocabulary vocabulary;
+  const Tools tools(
+      Json::parse(R"([{"type": "function", "function": {"name": "tree", "parameters": {
+    "type": "object", "additionalProperties": false,
+    "properties": {"n": {"enum": [1, 2]}, "child": {"$ref": "#"}}, "required": ["n"]}}}])"));
+  std::mt19937 random(29);
+  int complete = 0;
+  for (const Dialect& dialect : all()) {
+    GrammarRequest request = vocabulary.request(tools);
+    request.parallel = false;
+    const std::string source = call_grammar(dialect, request);
+    CAPTURE(dialect.name);
+    CAPTURE(source);
+    CHECK(grammar::check_source({.kind = gen::GrammarKind::kLark, .source = source}));
+    for (int round = 0; round < 6; ++round) {
+      const auto matcher = vocabulary.compile(source);
+      REQUIRE_MESSAGE(matcher.has_value(), (matcher ? "" : matcher.error().message));
+      const std::string text = vocabulary.draw(**matcher, random);
+      if (text == "endless") continue;
+      ++complete;
+      CAPTURE(text);
+      const Joined seen = dialect::parse(rules_of(dialect.name, tools, false), text);
+      REQUIRE(seen.calls.size() == 1);
+      CHECK(seen.calls[0].name == "tree");
+      CHECK(is_tree(Json::parse(seen.calls[0].arguments)));
+    }
+  }
+  CHECK(complete > static_cast<int>(all().size()));
 }
 
 TEST_CASE("call grammar: prose with calls in it compiles for every dialect that marks its calls") {

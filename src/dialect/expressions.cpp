@@ -52,7 +52,46 @@ void adapt_to_compiler(Json& schema) {
   }
 }
 
+constexpr const char* kDocument = "#/$defs/document";
+
+bool is_reference(std::string_view name, const Json& value) {
+  return name == "$ref" && value.is_string() &&
+         value.get_ref<const std::string&>().starts_with('#');
+}
+
+bool is_data(std::string_view name) { return name == "enum" || name == "const"; }
+
+bool has_references(const Json& schema) {
+  if (schema.is_array()) return std::ranges::any_of(schema, has_references);
+  if (!schema.is_object()) return false;
+  return std::ranges::any_of(schema.items(), [](const auto& at) {
+    return !is_data(at.key()) && (is_reference(at.key(), at.value()) || has_references(at.value()));
+  });
+}
+
+void move_references(Json& schema) {
+  if (!schema.is_structured()) return;
+  for (auto& [name, inner] : schema.items()) {
+    if (schema.is_object() && is_data(name)) continue;
+    if (schema.is_object() && is_reference(name, inner)) {
+      inner = kDocument + inner.get<std::string>().substr(1);
+    } else {
+      move_references(inner);
+    }
+  }
+}
+
 }  // namespace
+
+Json standing_alone(const Json& schema, const Json* document) {
+  if (document == nullptr || document == &schema || !has_references(schema)) return schema;
+  Json alone = schema;
+  Json all = *document;
+  move_references(alone);
+  move_references(all);
+  alone["$defs"] = {{"document", std::move(all)}};
+  return alone;
+}
 
 std::string json_expression(const Json& schema) {
   Json bounded = schema;

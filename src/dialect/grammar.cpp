@@ -25,7 +25,7 @@ struct Member {
 
 std::vector<Member> members_of(Schema schema) {
   std::vector<Member> members;
-  const Json* json = schema.json();
+  const Json* json = schema.target().json();
   if (json == nullptr || !json->is_object() || !json->contains("properties")) return members;
   const Json& properties = (*json)["properties"];
   if (!properties.is_object()) return members;
@@ -148,15 +148,8 @@ std::string GrammarWriter::text_before(const std::string& close) {
 }
 
 std::string GrammarWriter::json(Schema schema) {
-  Json body = schema.json() == nullptr ? Json::object() : *schema.json();
-  if (schema.document() != nullptr && schema.document()->is_object()) {
-    for (const char* name : {"$defs", "definitions"}) {
-      if (schema.document()->contains(name) && body.is_object()) {
-        body[name] = (*schema.document())[name];
-      }
-    }
-  }
-  return json_expression(body);
+  if (schema.json() == nullptr) return json_expression(Json::object());
+  return json_expression(standing_alone(*schema.json(), schema.document()));
 }
 
 /// A rule for a call of any tool, without its first bytes, which are the same for all.
@@ -378,8 +371,9 @@ std::string GrammarWriter::value_then(Schema schema, const std::string& close, i
 
 /// The strings that the schema lists; empty when it lists none.
 std::string GrammarWriter::enumerated(Schema schema) {
-  const Json* json = schema.json();
-  if (schema.kinds() != kString || !json->is_object() || !json->contains("enum")) return {};
+  const Json* json = schema.target().json();
+  if (schema.kinds() != kString || json == nullptr || !json->is_object() || !json->contains("enum"))
+    return {};
   std::string any;
   for (const Json& value : (*json)["enum"]) {
     if (!value.is_string()) continue;

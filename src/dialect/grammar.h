@@ -48,6 +48,10 @@ std::string text_grammar(const Dialect& dialect,
 /// parts is bounded: a space, or a line break with an indent.
 std::string json_expression(const Json& schema);
 
+/// A schema that may be a part of a document: references that it has lead to the same places when
+/// it stands without that.
+Json standing_alone(const Json& schema, const Json* document);
+
 /// The expression of text that a regular expression matches whole; \d and \w are of ASCII.
 std::string regex_expression(std::string_view pattern);
 

@@ -38,6 +38,9 @@ class Schema {
   Schema property(std::string_view name) const;
   Schema items() const;
 
+  /// Where its $ref leads, or itself; nowhere where that leads out of the document or nowhere.
+  Schema target() const;
+
   /// Null when it is nowhere.
   const Json* json() const { return at_; }
   const Json* document() const { return document_; }
@@ -46,7 +49,6 @@ class Schema {
   Schema(const Json* document, const Json* at) : document_(document), at_(at) {}
 
   std::vector<Schema> parts(int depth) const;
-  Schema target() const;
 
   const Json* document_ = nullptr;
   const Json* at_ = nullptr;

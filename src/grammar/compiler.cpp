@@ -1,18 +1,22 @@
 #include "grammar/compiler.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 
-#include <atomic>
+#include <algorithm>
+#include <bit>
 #include <condition_variable>
 #include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <thread>
+#include <system_error>
 #include <utility>
 
+#include "grammar/kept_matchers.h"
 #include "grammar/matcher.h"
+#include "grammar/matcher_errors.h"
 #include "grammar/source_limits.h"
 #include "text/bridge.h"
 
@@ -41,6 +45,7 @@ Error no_thread(const char* why) {
 struct Loaded {
   bridge::GrammarHandle grammar;
   uint32_t logits = 0;
+  std::vector<text::TokenId> eos;
 };
 
 Result<Loaded> load_unsafely(const LoadVocabulary& load) {
@@ -54,7 +59,9 @@ Result<Loaded> load_unsafely(const LoadVocabulary& load) {
                              grammar.error().message),
                  "grammar"};
   }
-  return Loaded{.grammar = *std::move(grammar), .logits = vocabulary->logits};
+  return Loaded{.grammar = *std::move(grammar),
+                .logits = vocabulary->logits,
+                .eos = std::move(vocabulary->eos)};
 }
 
 /// Never throws: others wait for what comes of it.
@@ -66,6 +73,13 @@ Result<Loaded> load_for(const LoadVocabulary& load) {
                  fmt::format("the vocabulary cannot be loaded for grammars: {}", thrown.what()),
                  "grammar"};
   }
+}
+
+/// A refusal of the client's grammar, whatever bound it is over.
+Error unusable(std::string_view why) {
+  Error error = matcher_error(why);
+  error.code = ErrorCode::kInvalid;
+  return error;
 }
 
 Error invalid(const std::string& why) {
@@ -81,6 +95,7 @@ struct Compiler::Shared {
 
   const LoadVocabulary load;
   const CompilerOptions options;
+  KeptMatchers kept;
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -141,16 +156,42 @@ const Result<Loaded>& Compiler::Shared::vocabulary() {
 }
 
 Result<std::unique_ptr<gen::Constraint>> Compiler::Shared::compile(const gen::Grammar& grammar) {
-  if (Status fits = check_source(grammar); !fits) return fits.error();
   const Result<Loaded>& words = vocabulary();
   if (!words) return words.error();
-  auto handle = bridge::compile(*words->grammar, kind_of(grammar.kind), grammar.source);
-  if (!handle) return invalid(handle.error().message);
+  auto handle = kept.copy(grammar);
+  if (!handle) {
+    if (Status fits = check_source(grammar); !fits) return fits.error();
+    handle = bridge::compile(*words->grammar, kind_of(grammar.kind), grammar.source);
+    if (!handle) return unusable(handle.error().message);
+    kept.keep(grammar, **handle);
+  }
   return std::unique_ptr<gen::Constraint>(
       std::make_unique<Matcher>(*std::move(handle), words->logits));
 }
 
-void start_thread(std::function<void()> task) { std::thread(std::move(task)).detach(); }
+/// Compiling recurses as deep as SchemaLimits and check_lark allow, at up to 16 KiB a level; of the
+/// stack only what is used takes memory.
+void start_thread(std::function<void()> task) {
+  constexpr size_t kStackBytes = size_t{256} << 20;
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstacksize(&attributes, kStackBytes);
+  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  auto owned = std::make_unique<std::function<void()>>(std::move(task));
+  pthread_t thread = 0;
+  const int error = ::pthread_create(
+      &thread, &attributes,
+      [](void* given) -> void* {
+        const std::unique_ptr<std::function<void()>> run(
+            static_cast<std::function<void()>*>(given));
+        (*run)();
+        return nullptr;
+      },
+      owned.get());
+  ::pthread_attr_destroy(&attributes);
+  if (error != 0) throw std::system_error(error, std::generic_category());
+  static_cast<void>(owned.release());  // the thread's
+}
 
 Compiler::Compiler(LoadVocabulary load, CompilerOptions options)
     : shared_(std::make_shared<Shared>(std::move(load), std::move(options))) {}
@@ -182,18 +223,58 @@ struct Check {
   bool started = false;
   bool abandoned = false;  // nobody waits any more
   std::optional<Status> result = {};
+
+  bool is_abandoned() {
+    const std::lock_guard lock(mutex);
+    return abandoned;
+  }
 };
 
-Status outcome(Result<std::unique_ptr<gen::Constraint>> made) {
+/// Any id that the mask allows but these, by a number; nothing when there is none.
+std::optional<gen::TokenId> choose(const gen::TokenMask& mask,
+                                   const std::vector<gen::TokenId>& but,
+                                   uint32_t number) {
+  std::vector<gen::TokenId> ids;
+  for (size_t word = 0; word < mask.size(); ++word) {
+    for (uint32_t bits = mask[word]; bits != 0; bits &= bits - 1) {
+      const auto id = static_cast<gen::TokenId>(word * 32 + std::countr_zero(bits));
+      if (std::ranges::find(but, id) == but.end()) ids.push_back(id);
+    }
+  }
+  if (ids.empty()) return std::nullopt;
+  return ids[number % ids.size()];
+}
+
+/// The beginning of some answer: bounds of the matcher's work that show only once it takes tokens,
+/// as too many alternatives do, should not be met first in the middle of one.
+Status outcome(Result<std::unique_ptr<gen::Constraint>> made,
+               const std::vector<gen::TokenId>& eos,
+               Check& check) {
+  constexpr uint32_t kTokens = 24;
   if (!made) return made.error();
-  const auto first = (*made)->allowed();
-  if (!first) return Error{ErrorCode::kInvalid, first.error().message, "grammar"};
-  return {};
+  gen::Constraint& constraint = **made;
+  auto mask = constraint.allowed();
+  uint32_t number = 2463534242;
+  for (uint32_t taken = 0; mask && taken < kTokens && !check.is_abandoned(); ++taken) {
+    number = number * 1664525 + 1013904223;
+    const auto id = choose(*mask, eos, number >> 8);
+    if (!id) return {};
+    if (Status fits = constraint.take({&*id, 1}); !fits) {
+      mask = fits.error();
+    } else {
+      mask = constraint.allowed();
+    }
+  }
+  if (mask) return {};
+  Error error = mask.error();
+  error.code = ErrorCode::kInvalid;
+  return error;
 }
 
 }  // namespace
 
 Status Compiler::check(const gen::Grammar& grammar) {
+  if (shared_->kept.is_checked(grammar)) return {};
   if (Status fits = check_source(grammar); !fits) return fits;
   prepare();
   if (const auto& words = shared_->vocabulary(); !words) return words.error();
@@ -204,7 +285,8 @@ Status Compiler::check(const gen::Grammar& grammar) {
       if (check->abandoned) return;
       check->started = true;
     }
-    const Status result = outcome(shared->compile(grammar));
+    const Status result = outcome(shared->compile(grammar), shared->vocabulary()->eos, *check);
+    if (result && !check->is_abandoned()) shared->kept.set_checked(grammar);
     const std::lock_guard lock(check->mutex);
     check->result = result;
     check->changed.notify_all();

@@ -11,7 +11,8 @@
 
 namespace tandem::grammar {
 
-/// Runs a task on a thread of its own, which nobody joins. Throws where there can be none.
+/// Runs a task on a thread of its own, which nobody joins, with a stack for deep grammars. Throws
+/// std::system_error where there can be none.
 void start_thread(std::function<void()> task);
 
 struct CompilerOptions {
@@ -25,7 +26,8 @@ struct CompilerOptions {
 };
 
 /// Prepares the vocabulary when the first grammar comes, or prepare() is called. May be destroyed
-/// at any time: what runs goes on by itself, what waits is dropped without a word. Thread-safe.
+/// at any time: what runs goes on by itself, what waits is dropped without a word. Keeps what it
+/// compiled last, so that a grammar that comes again costs a copy. Thread-safe.
 class Compiler final : public gen::ConstraintFactory {
  public:
   explicit Compiler(LoadVocabulary load, CompilerOptions options = {});
@@ -41,7 +43,8 @@ class Compiler final : public gen::ConstraintFactory {
   /// The time is not bounded but for requests' deadlines: check() was asked before.
   void make(const gen::Grammar& grammar, Made made) override;
 
-  /// Whether make() would take it; waits at most options.time. Errors: those of make().
+  /// Whether make() would take it, and the beginning of an answer stays within the matcher's
+  /// bounds; waits at most options.time. Errors: those of make().
   Status check(const gen::Grammar& grammar);
 
  private:

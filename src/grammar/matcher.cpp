@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include "grammar/matcher_errors.h"
 
 namespace tandem::grammar {
 
@@ -13,8 +16,10 @@ Matcher::Matcher(text::bridge::MatcherHandle handle, uint32_t logits)
 Status Matcher::take(std::span<const gen::TokenId> tokens) {
   const std::vector<uint32_t> ids(tokens.begin(), tokens.end());
   if (Status taken = text::bridge::consume(*handle_, ids); !taken) {
-    return Error{ErrorCode::kInvalid,
-                 fmt::format("the answer does not fit its grammar: {}", taken.error().message),
+    const std::string& why = taken.error().message;
+    Error error = matcher_error(why);
+    if (error.code == ErrorCode::kTooLarge) return error;
+    return Error{ErrorCode::kInvalid, fmt::format("the answer does not fit its grammar: {}", why),
                  "grammar"};
   }
   return {};
@@ -23,10 +28,7 @@ Status Matcher::take(std::span<const gen::TokenId> tokens) {
 Result<gen::TokenMask> Matcher::allowed() {
   gen::TokenMask mask(words_);
   if (Status filled = text::bridge::fill_mask(*handle_, mask); !filled) {
-    return Error{
-        ErrorCode::kTooLarge,
-        fmt::format("the answer's grammar costs too much to go on: {}", filled.error().message),
-        "grammar"};
+    return matcher_error(filled.error().message);
   }
   if (std::ranges::all_of(mask, [](uint32_t word) { return word == 0; })) {
     return Error{ErrorCode::kInvalid, "the grammar leads to a place from which no token goes on",

@@ -9,6 +9,8 @@ import time
 import jsonschema
 import openai
 import pytest
+from random_weights import random_checkpoint
+from server import BINARY, running
 
 QUESTION = [{"role": "user", "content": "Tell me about a town."}]
 TOWN = {
@@ -69,16 +71,16 @@ def random_object(rng, depth=0):
     }
 
 
-def test_random_schemas_always_validate_and_plain_rows_beside_them_do_not_change(client, model):
-    rng = random.Random(11)
-    schemas = [random_object(rng) for _ in range(24)]
+def check_random_schemas(client, model, rng, count=24, enough=0.75, bound_tokens=400):
+    """Bound answers validate, and plain ones beside them are what they are alone."""
+    schemas = [random_object(rng) for _ in range(count)]
 
     def plain(seed):
         choice = ask(client, model, seed=seed, max_tokens=60).choices[0]
         return choice.finish_reason, choice.message.content
 
     def bound(schema):
-        return ask(client, model, response_format=schema_format(schema), max_tokens=400).choices[0]
+        return ask(client, model, response_format=schema_format(schema), max_tokens=bound_tokens).choices[0]
 
     alone = [plain(seed) for seed in range(6)]
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
@@ -86,10 +88,24 @@ def test_random_schemas_always_validate_and_plain_rows_beside_them_do_not_change
         beside = [pool.submit(plain, seed) for seed in range(6)]
         answers = [(schema, job.result()) for schema, job in jobs]
         assert [job.result() for job in beside] == alone
-    assert sum(answer.finish_reason == "stop" for _, answer in answers) > len(answers) * 3 // 4
+    assert sum(answer.finish_reason == "stop" for _, answer in answers) > len(answers) * enough
     for schema, answer in answers:
         if answer.finish_reason == "stop":  # others were cut off at max_tokens
             jsonschema.validate(json.loads(answer.message.content), schema)
+
+
+def test_random_schemas_always_validate_and_plain_rows_beside_them_do_not_change(client, model):
+    check_random_schemas(client, model, random.Random(11))
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_random_schemas_always_validate_on_random_weights(tmp_path, ranks):
+    folder = random_checkpoint(tmp_path / "random", seed=5)
+    words = [BINARY, "serve", str(folder), "--port", "0", "--ranks", str(ranks)]
+    for url in running(words):
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        (model,) = [each.id for each in client.models.list().data]
+        check_random_schemas(client, model, random.Random(31 + ranks), count=40)
 
 
 def test_any_object_without_a_word_of_json_in_the_prompt(client, model):

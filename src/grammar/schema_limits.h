@@ -1,0 +1,45 @@
+// Bounds on JSON schemas, before they are compiled.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/result.h"
+
+namespace tandem::grammar {
+
+/// Counts over one or several schemas, all of one grammar. The compiler's time grows with the
+/// square of an object's optional members and of alternatives, and its stack with the levels that
+/// references lead through.
+class SchemaLimits {
+ public:
+  /// Adds a schema, whose depth is bounded. Errors: kInvalid, with what is over its bound, a
+  /// reference that leads back to itself, or a number that `multipleOf` cannot be.
+  Status take(const nlohmann::json& root);
+
+ private:
+  using Json = nlohmann::json;
+
+  Status check(const Json& schema);
+  Status check_member(const std::string& name, const Json& value);
+  Status check_names(const Json& schema);
+  Status check_alternatives(const Json& list);
+  Status check_patterns(const Json& properties);
+  Status check_reference(const Json& root, const std::string& path);
+  Status check_references(const Json& root);
+  Status count_pattern(const std::string& pattern);
+  size_t height_of(const Json& value);
+
+  size_t patterns_ = 0;
+  size_t names_ = 0;
+  size_t alternatives_ = 0;
+  size_t levels_ = 0;  // of all that references lead to
+  // Of the schema that is being added:
+  std::unordered_map<const Json*, size_t> heights_;
+  std::unordered_set<std::string> references_;
+};
+
+}  // namespace tandem::grammar
