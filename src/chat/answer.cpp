@@ -34,11 +34,11 @@ std::vector<EventBody> Answer::take(const gen::Event& event) {
       close_thinking(Guard::kUnclosedThought, out);
       return out;
     }
-    flush(out);
     const bool length = finished->reason == gen::FinishReason::kLength;
+    flush(length, out);
     if (!done_) end(length ? FinishReason::kLength : own_end(), "", out);
   } else if (const auto* failed = std::get_if<gen::Failed>(&event.body)) {
-    flush(out);
+    flush(false, out);
     if (!done_) fail(failed->error, out);
   } else {
     pop(drawn_.size(), last_channel_);
@@ -89,7 +89,7 @@ void Answer::parse(const StopFinder::Found& found, std::vector<EventBody>& out) 
     return end(own_end(), "", out);
   }
   if (!found.stop) return;
-  deliver(parser_.finish(), out);
+  finish(rules_->only_calls, out);
   pop(drawn_.size(), last_channel_);
   end(own_end(), *found.stop, out);
 }
@@ -158,14 +158,33 @@ std::vector<LogprobEntry> Answer::pop(size_t count, Channel channel) {
 }
 
 /// The answer goes no further: what was held back is text, except bytes of half a character.
-void Answer::flush(std::vector<EventBody>& out) {
+void Answer::flush(bool cut_off, std::vector<EventBody>& out) {
   detokenizer_.finish();
   parse(stops_.flush(), out);
   if (done_) return;
-  deliver(parser_.finish(), out);
+  finish(cut_off, out);
   auto entries = pop(drawn_.size(), last_channel_);
   if (entries.empty()) return;
   out.emplace_back(Delta{.channel = last_channel_, .text = {}, .logprobs = std::move(entries)});
+}
+
+void Answer::finish(bool cut_off, std::vector<EventBody>& out) {
+  const bool was_in_call = parser_.is_in_call();
+  auto events = parser_.finish(cut_off);
+  if (cut_off && rules_->only_calls) leave_out_text(events);
+  cut_in_call_ |= cut_off && (was_in_call || parser_.left_out_call());
+  deliver(events, out);
+}
+
+/// Where calls are all that an answer may be, text that is left at its limit is the beginning of
+/// one.
+void Answer::leave_out_text(std::vector<dialect::Event>& events) {
+  for (dialect::Event& event : events) {
+    const auto* piece = std::get_if<dialect::Text>(&event.body);
+    if (piece == nullptr || piece->channel != Channel::kText) continue;
+    event.body = dialect::Markup{};
+    cut_in_call_ = true;
+  }
 }
 
 /// Of an answer that ended by itself or at a stop string.
@@ -179,7 +198,8 @@ void Answer::end(FinishReason reason, std::string stop_text, std::vector<EventBo
                        .stop_text = std::move(stop_text),
                        .usage = usage_,
                        .broken_calls = misfits_,
-                       .guards = acted_});
+                       .guards = acted_,
+                       .cut_in_call = cut_in_call_});
 }
 
 void Answer::fail(Error error, std::vector<EventBody>& out) {

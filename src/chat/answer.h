@@ -34,7 +34,8 @@ struct AnswerRules {
   Channel first_channel = Channel::kText;
   bool logprobs = false;
   uint32_t prompt_tokens = 0;
-  bool is_bound = false;  // a grammar holds its form, which is whole only where the model ends it
+  bool is_bound = false;    // a grammar holds its form, which is whole only where the model ends it
+  bool only_calls = false;  // beside thinking: what is no call yet at the limit begins one
 
   GuardSettings guards = {};
   std::vector<text::TokenId> thinking_close = {};  // empty: thinking cannot be closed for the model
@@ -87,7 +88,9 @@ class Answer {
   void deliver_text(const dialect::Event& event, std::vector<EventBody>& out);
   void drop_tokens(const dialect::Event& event, std::vector<EventBody>& out);
   void deliver_call(const dialect::Event& event, std::vector<EventBody>& out);
-  void flush(std::vector<EventBody>& out);
+  void flush(bool cut_off, std::vector<EventBody>& out);
+  void finish(bool cut_off, std::vector<EventBody>& out);
+  void leave_out_text(std::vector<dialect::Event>& events);
   void end(FinishReason reason, std::string stop_text, std::vector<EventBody>& out);
   void fail(Error error, std::vector<EventBody>& out);
   FinishReason own_end() const;
@@ -113,6 +116,7 @@ class Answer {
   bool has_text_ = false;
   uint32_t whole_calls_ = 0;
   uint32_t misfits_ = 0;
+  bool cut_in_call_ = false;
   std::optional<uint32_t> cached_tokens_;
   Usage usage_;
   bool done_ = false;

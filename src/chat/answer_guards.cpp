@@ -32,7 +32,7 @@ void Answer::guard(std::vector<EventBody>& out) {
 void Answer::stop_repeating(std::vector<EventBody>& out) {
   note(Guard::kRepeatedSpan);
   const bool is_cut = rules_->is_bound || parser_.is_in_call();
-  flush(out);
+  flush(is_cut, out);
   if (!done_) end(is_cut ? FinishReason::kLength : own_end(), "", out);
 }
 

@@ -77,6 +77,9 @@ struct End {
   Usage usage;
   uint32_t broken_calls = 0;  // that could not be made valid: delivered as text, or closed early
   std::vector<Guard> guards = {};  // that acted, each once
+  /// The answer was cut off in a call: it was closed for the model, or left out if it had no name
+  /// yet.
+  bool cut_in_call = false;
 };
 
 /// Last event of a choice that could not be completed. kCancelled when its owner cancelled it.

@@ -311,6 +311,8 @@ std::shared_ptr<const AnswerRules> LocalService::make_rules(const Request& reque
   rules->prompt_tokens = static_cast<uint32_t>(prompt.ids.size());
   rules->max_tokens = generation.max_tokens;
   rules->is_bound = generation.grammar.has_value();
+  const auto* talk = std::get_if<Conversation>(&request.input);
+  rules->only_calls = talk != nullptr && talk->calls.is_required;
   if (prompt.is_conversation && !request.ignore_eos) {
     rules->guards = request.guards;
     if (loop_of(request) > 0) rules->acted = {Guard::kToolLoop};
@@ -334,15 +336,6 @@ std::vector<Warning> LocalService::warnings(const Request& request) const {
     out.push_back({.code = "tools_not_in_template",
                    .message = fmt::format("the model's chat template has no place for tools: they "
                                           "were described in the system message (dialect {})",
-                                          dialect_.name)});
-  }
-  const bool is_open =
-      !conversation->calls.is_required && request.form.kind == AnswerForm::Kind::kAny;
-  if (is_open && is_bound(request) &&
-      !binds_open_calls(*conversation, grammar_place(request, false))) {
-    out.push_back({.code = "strict_not_enforced",
-                   .message = fmt::format("the model's calls have no marker of their own (dialect "
-                                          "{}): strict is enforced only where a call is required",
                                           dialect_.name)});
   }
   for (const auto& [name, value] : conversation->template_arguments.items()) {

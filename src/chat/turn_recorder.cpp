@@ -58,6 +58,7 @@ void TurnRecorder::end(const End& end, std::span<const gen::TokenId> tokens) {
 
 bool TurnRecorder::is_safe(const End& end) const {
   if (!end.stop_text.empty() || end.broken_calls > 0 || has_broken_call_) return false;
+  if (end.cut_in_call) return false;
   if (settings_.cuts_calls && !turn_.calls.empty()) return false;
   if (in_call_ || in_thinking_ || turn_.tokens.empty()) return false;
   return !(turn_.text.empty() && turn_.calls.empty()) && !ends_inside_character();

@@ -125,8 +125,12 @@ Task<bool> Harmony::read_head(Scope scope, Head& head) const {
     }
     if (head.recipient.empty()) head.recipient = recipient_of(words);
   }
-  if (has_tag && scope.in.saw_end()) {
+  const bool begins_call = is_addressed && scope.in.was_cut_off();
+  if ((has_tag || begins_call) && scope.in.saw_end()) {
     while (scope.in.has_more()) scope.in.skip();
+    const bool is_call = is_addressed || head.recipient.starts_with(kFunctions);
+    if (scope.in.was_cut_off() && is_call) scope.out.leave_out_call();
+    head.recipient.clear();
     co_return true;
   }
   start.go_back();
@@ -153,6 +157,12 @@ Task<bool> Harmony::read_call(Scope scope, std::string name) const {
   co_await skip_space(scope.in);
   const bool has_arguments = co_await looks_like_object(scope.in, kJsonStyle);
   if (!has_arguments) {
+    if (scope.in.saw_end() && scope.in.was_cut_off()) {
+      while (scope.in.has_more()) scope.in.skip();
+      scope.out.markup();
+      scope.out.leave_out_call();
+      co_return true;
+    }
     if (!scope.in.saw_end()) scope.out.misfit();
     co_return co_await read_body(scope, Channel::kText);
   }

@@ -29,8 +29,9 @@ void Input::append(std::string_view bytes) {
   wake();
 }
 
-void Input::end() {
+void Input::end(bool cut_off) {
   ended_ = true;
+  cut_off_ = cut_off;
   wake();
 }
 

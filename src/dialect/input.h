@@ -27,8 +27,9 @@ class Input {
   /// Adds bytes, and lets the reader take them.
   void append(std::string_view bytes);
 
-  /// No more bytes come.
-  void end();
+  /// No more bytes come. With `cut_off` the answer did not end by itself: there would be more.
+  void end(bool cut_off = false);
+  bool was_cut_off() const { return cut_off_; }
 
   /// The answer ends before the next byte, whatever comes or came behind it. For readers.
   void cut();
@@ -99,6 +100,7 @@ class Input {
   size_t limit_ = kNone;
   std::vector<size_t> marks_;
   bool ended_ = false;
+  bool cut_off_ = false;
   bool is_cut_ = false;
   bool saw_end_ = false;
   std::coroutine_handle<> waiting_;

@@ -37,6 +37,10 @@ class Output {
   std::string& arguments() { return arguments_; }
   void end_call(bool complete);
 
+  /// What was read up to here begins a call, and nothing is put out of it.
+  void leave_out_call() { left_out_call_ = true; }
+  bool left_out_call() const { return left_out_call_; }
+
   bool is_call_open() const { return is_open_; }
   uint32_t calls() const { return calls_; }
   /// The last call is complete, and nothing that was to be one failed since.
@@ -63,6 +67,7 @@ class Output {
   uint32_t calls_ = 0;
   bool is_open_ = false;
   bool ended_well_ = false;
+  bool left_out_call_ = false;
 };
 
 }  // namespace tandem::dialect

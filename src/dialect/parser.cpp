@@ -89,8 +89,8 @@ std::vector<Event> Parser::feed(std::string_view text) {
   return out_.take();
 }
 
-std::vector<Event> Parser::finish() {
-  in_.end();
+std::vector<Event> Parser::finish(bool cut_off) {
+  in_.end(cut_off);
   return out_.take();
 }
 
@@ -176,6 +176,8 @@ Task<bool> Parser::take_calls(const Input::Mark& marker, std::string_view start)
   const Found found = co_await syntax()->read(scope(start));
   in_.lift_limit();
   if (found == Found::kCalls || found == Found::kOpenCalls || found == Found::kNoCall) {
+    const bool ends_in_call = in_.was_cut_off() && in_.saw_end() && !out_.ended_well();
+    while (ends_in_call && in_.has_more()) in_.skip();  // the beginning of a tag
     out_.markup();
     end_block(found);
     begin_segment();
@@ -215,6 +217,7 @@ void Parser::put_rest(const Input::Mark& marker, size_t marker_size) {
       without_markup(std::string(marker.text().substr(marker_size)), syntax()->literals());
   out_.markup();
   space_.clear();
+  if (in_.was_cut_off()) return out_.leave_out_call();
   if (!rest.empty()) out_.text(channel_, rest, in_.position());
 }
 

@@ -41,7 +41,8 @@ struct Rules {
 /// A call is put out once its name is certain and its arguments begin. What turns out to be none is
 /// text, marker and all. White space between thinking, calls and the answer's start is no text.
 /// What the answer's end cuts off: a thought is thinking, the arguments of a call are closed, and
-/// of a call without a certain name the words are text.
+/// of a call without a certain name the words are text; where the answer did not end by itself,
+/// such a beginning is nothing.
 class Parser {
  public:
   Parser(std::shared_ptr<const Rules> rules, Channel first);
@@ -51,8 +52,11 @@ class Parser {
   /// UTF-8 in, events that are certain out.
   std::vector<Event> feed(std::string_view text);
 
-  /// The answer is over.
-  std::vector<Event> finish();
+  /// The answer is over; with `cut_off`, not by itself.
+  std::vector<Event> finish(bool cut_off = false);
+
+  /// The beginning of a call was left out.
+  bool left_out_call() const { return out_.left_out_call(); }
 
   /// The answer ended behind its calls: what comes is not looked at.
   bool is_over() const { return in_.is_cut(); }

@@ -25,6 +25,8 @@ void Answer::add(const chat::Event& event) {
     if (!blocks.empty() && blocks.back().kind == Block::Kind::kCall) {
       blocks.back().text += piece->json;
     }
+  } else if (const auto* ended = std::get_if<chat::CallEnded>(&event.body)) {
+    if (!blocks.empty()) blocks.back().is_complete = ended->is_complete;
   } else if (const auto* last = std::get_if<chat::End>(&event.body)) {
     end = *last;
   }
@@ -75,10 +77,10 @@ const char* name(chat::FinishReason reason) {
 }
 
 Json finish_detail(const chat::End& end) {
-  if (end.guards.empty()) return nullptr;
   Json out = Json::array();
   for (const chat::Guard guard : end.guards) out.push_back(name(guard));
-  return out;
+  if (end.cut_in_call) out.push_back("cut_off_call");
+  return out.empty() ? Json(nullptr) : out;
 }
 
 Json encode_warnings(const std::vector<chat::Warning>& warnings) {

@@ -19,9 +19,10 @@ struct Block {
   enum class Kind : uint8_t { kText, kThinking, kCall };
 
   Kind kind = Kind::kText;
-  std::string text;  // of a call: its arguments, as JSON
-  std::string id;    // of a call
-  std::string name;  // of a call
+  std::string text;         // of a call: its arguments, as JSON
+  std::string id;           // of a call
+  std::string name;         // of a call
+  bool is_complete = true;  // of a call: false where it was closed for the model
 };
 
 /// One choice, whole.
@@ -88,8 +89,8 @@ class AnswerEncoder {
 /// As the OpenAI wire and lists of requests call it.
 const char* name(chat::FinishReason reason);
 
-/// What else is to be said of an answer's end: the names of the guards that acted. Null when none
-/// did.
+/// What else is to be said of an answer's end: the names of the guards that acted, and
+/// "cut_off_call" where it was cut off in a call. Null when there is nothing.
 Json finish_detail(const chat::End& end);
 
 /// [{code, message}]

@@ -88,7 +88,8 @@ class Items {
       out["role"] = "assistant";
       out["content"] = whole ? Json::array({part(block)}) : Json::array();
     }
-    out["status"] = whole ? "completed" : "in_progress";
+    const char* const at_end = block.is_complete ? "completed" : "incomplete";
+    out["status"] = whole ? at_end : "in_progress";
     return out;
   }
 
@@ -156,7 +157,10 @@ class ResponsesEncoder final : public AnswerEncoder {
     return event("response.function_call_arguments.delta", at_item({{"delta", piece.json}}));
   }
 
-  std::string call_ended(uint32_t, const chat::CallEnded&) override { return close_item(); }
+  std::string call_ended(uint32_t, const chat::CallEnded& call) override {
+    if (open_) open_->is_complete = call.is_complete;
+    return close_item();
+  }
 
   std::string end(uint32_t, const chat::End& end) override {
     end_ = end;

@@ -169,6 +169,23 @@ TEST_CASE("responses encoder: a cut answer is incomplete") {
   CHECK(events.back()["response"]["incomplete_details"]["reason"] == "max_output_tokens");
 }
 
+TEST_CASE("responses encoder: a call that was cut off is incomplete, streamed and whole") {
+  std::vector<chat::Event> turn = agent_turn(3, chat::FinishReason::kLength);
+  turn.erase(turn.end() - 2);  // the white space behind the last call
+  std::get<chat::CallEnded>(turn[turn.size() - 2].body).is_complete = false;
+  std::get<chat::End>(turn.back().body).cut_in_call = true;
+  const auto events = numbered_events(whole_stream(*make_encoder(), turn));
+  Answer answer;
+  for (const chat::Event& one : turn) answer.add(one);
+  const Json whole = Json::parse(make_encoder()->whole({answer}, kTurnUsage));
+  CHECK(events.back()["response"] == whole);
+  CHECK(items_of(events) == whole["output"]);
+  CHECK(whole["status"] == "incomplete");
+  CHECK(whole["finish_detail"] == Json::array({"cut_off_call"}));
+  CHECK(whole["output"][3]["status"] == "completed");
+  CHECK(whole["output"][4]["status"] == "incomplete");
+}
+
 TEST_CASE("responses encoder: waiting is an event, and a failure the last one") {
   const auto encoder = make_encoder();
   encoder->accepted(1);
