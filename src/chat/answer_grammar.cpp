@@ -33,9 +33,35 @@ const Conversation* conversation_of(const Request& request) {
   return std::get_if<Conversation>(&request.input);
 }
 
+/// The tools with what binds the texts that they take, which are strict by it.
+dialect::Tools tools_of(const Conversation& conversation) {
+  if (conversation.text_rules.empty()) return dialect::Tools(conversation.tools);
+  Json tools = conversation.tools;
+  for (Json& tool : tools) {
+    Json& function = tool["function"];
+    const auto rule = conversation.text_rules.find(function.value("name", ""));
+    if (rule == conversation.text_rules.end()) continue;
+    function["strict"] = true;
+    function["parameters"]["properties"][kTextInput]["pattern"] =
+        "^(?:" + rule->second.pattern + ")$";
+  }
+  return dialect::Tools(tools);
+}
+
 bool has_strict_tools(const Conversation& conversation) {
-  const dialect::Tools tools(conversation.tools);
+  const dialect::Tools tools = tools_of(conversation);
   return std::ranges::any_of(tools.list(), &dialect::Tool::strict);
+}
+
+/// Each by itself first: in a larger grammar errors would name another place.
+Status check_text_rules(const Conversation& conversation, const GrammarPlace& place) {
+  for (const auto& [tool, rule] : conversation.text_rules) {
+    const gen::Grammar alone{.kind = gen::GrammarKind::kRegex, .source = rule.pattern};
+    Status usable = grammar::check_source(alone);
+    if (usable) usable = place.compiler.check(alone);
+    if (!usable) return about(usable.error(), rule.field);
+  }
+  return {};
 }
 
 /// Before it becomes part of a larger grammar, whose errors would name another place.
@@ -59,25 +85,25 @@ Status check_form(const AnswerForm& form) {
   return {};
 }
 
-std::string expression_of(const AnswerForm& form) {
+dialect::TextForm text_form(const AnswerForm& form) {
   switch (form.kind) {
     case Kind::kJsonSchema:
-      return dialect::json_expression(form.schema);
+      return {.expression = dialect::json_expression(form.schema), .schema = form.schema};
     case Kind::kRegex:
-      return dialect::regex_expression(form.source);
+      return {.expression = dialect::regex_expression(form.source)};
     case Kind::kChoice:
-      return dialect::choice_expression(form.choices);
+      return {.expression = dialect::choice_expression(form.choices)};
     case Kind::kLark:
     case Kind::kAny:
       break;
   }
-  return "%lark {\n" + form.source + "\n}";
+  return {.expression = "%lark {\n" + form.source + "\n}"};
 }
 
 /// The text alone, without anything before it.
 gen::Grammar plain_grammar(const AnswerForm& form) {
   if (form.kind == Kind::kLark) return lark(form.source);
-  return lark("start: " + expression_of(form));
+  return lark("start: " + text_form(form).expression);
 }
 
 dialect::GrammarRequest request_for(const Conversation& conversation,
@@ -132,7 +158,8 @@ Status check_tools(const dialect::Tools& tools) {
                       "tools");
     }
     const dialect::Kinds kinds = dialect::Schema(tool.parameters).kinds();
-    if (tool.parameters.is_object() && kinds != 0 && (kinds & dialect::kObject) == 0) {
+    if (!tool.loose && tool.parameters.is_object() && kinds != 0 &&
+        (kinds & dialect::kObject) == 0) {
       return unusable(
           fmt::format("the parameters of the tool \"{}\" must be of type \"object\"", tool.name),
           "tools");
@@ -142,7 +169,7 @@ Status check_tools(const dialect::Tools& tools) {
 }
 
 Bound required_calls(const Conversation& conversation, const GrammarPlace& place) {
-  const dialect::Tools tools(conversation.tools);
+  const dialect::Tools tools = tools_of(conversation);
   const std::string& field = conversation.calls.field;
   if (Status named = check_names(conversation.calls, tools); !named) return named.error();
   if (Status fit = check_tools(tools); !fit) return fit.error();
@@ -158,11 +185,11 @@ Bound required_calls(const Conversation& conversation, const GrammarPlace& place
 }
 
 Bound open_calls(const Conversation& conversation, const GrammarPlace& place) {
-  const dialect::Tools tools = dialect::Tools(conversation.tools).loosened();
+  const dialect::Tools tools = tools_of(conversation).loosened();
   if (Status fit = check_tools(tools); !fit) return fit.error();
-  auto source = dialect::open_grammar(place.dialect, request_for(conversation, tools, place));
-  if (!source) return std::optional<gen::Grammar>();
-  return checked(lark(std::move(*source)), place, "tools");
+  return checked(
+      lark(dialect::open_grammar(place.dialect, request_for(conversation, tools, place))), place,
+      "tools");
 }
 
 Bound form_grammar(const Request& request, const GrammarPlace& place) {
@@ -174,10 +201,10 @@ Bound form_grammar(const Request& request, const GrammarPlace& place) {
   const bool begins =
       conversation != nullptr && !(conversation->continues_last_message && !place.in_thinking);
   if (!alone || !begins) return alone;
-  const dialect::Tools tools = dialect::Tools(conversation->tools).loosened();
+  const dialect::Tools tools = tools_of(*conversation).loosened();
   auto asked = request_for(*conversation, tools, place);
   asked.behind_thinking = gap_before_form(request, place.model);
-  return checked(lark(dialect::text_grammar(place.dialect, asked, expression_of(form))), place,
+  return checked(lark(dialect::text_grammar(place.dialect, asked, text_form(form))), place,
                  form.field);
 }
 
@@ -188,12 +215,6 @@ bool is_bound(const Request& request) {
   const Conversation* conversation = conversation_of(request);
   return conversation != nullptr &&
          (conversation->calls.is_required || has_strict_tools(*conversation));
-}
-
-bool binds_open_calls(const Conversation& conversation, const GrammarPlace& place) {
-  const dialect::Tools tools = dialect::Tools(conversation.tools).loosened();
-  if (tools.empty()) return true;
-  return dialect::open_grammar(place.dialect, request_for(conversation, tools, place)).has_value();
 }
 
 std::string gap_before_form(const Request& request, const text::ModelText& model) {
@@ -208,6 +229,9 @@ Result<std::optional<gen::Grammar>> answer_grammar(const Request& request,
     return unusable("an answer of a form, or with calls of one, ends with it", "ignore_eos");
   }
   const Conversation* conversation = conversation_of(request);
+  if (conversation != nullptr) {
+    if (Status usable = check_text_rules(*conversation, place); !usable) return usable.error();
+  }
   if (conversation != nullptr && conversation->calls.is_required) {
     return required_calls(*conversation, place);
   }

@@ -22,11 +22,8 @@ struct GrammarPlace {
   bool in_thinking = false;  // the prompt left it open
 };
 
-/// Whether something binds the answer: its form, a required call, strict tools.
+/// Whether something binds the answer: its form, a required call, strict tools, texts of tools.
 bool is_bound(const Request& request);
-
-/// Of strict tools that the model may call or not: whether its dialect lets them be bound.
-bool binds_open_calls(const Conversation& conversation, const GrammarPlace& place);
 
 /// What stands between thinking and text of the request's form without being part of either: the
 /// line breaks that the model's template writes there. Empty without a form, and before JSON, which

@@ -154,29 +154,152 @@ TEST_CASE("call grammar: a schema that refers to all of itself binds as deep as 
   CHECK(complete > static_cast<int>(all().size()));
 }
 
-TEST_CASE("call grammar: prose with calls in it compiles for every dialect that marks its calls") {
+/// Text that the grammar takes, and after which the answer may end.
+bool takes(const Vocabulary& vocabulary, const std::string& source, const std::string& text) {
+  const auto matcher = vocabulary.compile(source);
+  REQUIRE_MESSAGE(matcher.has_value(), (matcher ? "" : matcher.error().message));
+  const auto ids = *vocabulary.tokenizer.encode(text, false);
+  return text::bridge::consume(**matcher, Ids(ids.begin(), ids.end())) &&
+         *text::bridge::may_end(**matcher);
+}
+
+TEST_CASE("call grammar: prose with calls in it compiles and is free in every dialect") {
   const Vocabulary vocabulary;
   const Tools tools(sample_tools());
-  size_t open = 0;
   for (const Dialect& dialect : all()) {
     GrammarRequest request = vocabulary.request(tools);
     request.thinking = ThinkingMarkers{.start = "<think>", .end = "</think>"};
-    const auto source = open_grammar(dialect, request);
+    const std::string source = open_grammar(dialect, request);
     CAPTURE(dialect.name);
-    const bool marks = !dialect.syntax->owns_answer() && dialect.syntax->bare_start() == 0;
-    if (!source) {
-      CHECK_FALSE((marks && dialect.syntax->starts().size() == 1));
-      continue;
+    CAPTURE(source);
+    const bool has_messages = dialect.syntax->owns_answer();
+    const std::string head = has_messages ? "<|channel|>final<|message|>" : "";
+    for (const char* prose : {"the end, hello", "a {\"name\": \"put\"} b", "{\"a\": [1, 2]}",
+                              "{\"name\": \"Ann\", \"n\": 1}"}) {
+      CAPTURE(prose);
+      CHECK(takes(vocabulary, source, head + prose));
     }
-    ++open;
-    CAPTURE(*source);
-    const auto matcher = vocabulary.compile(*source);
-    REQUIRE_MESSAGE(matcher.has_value(), (matcher ? "" : matcher.error().message));
-    const auto ids = *vocabulary.tokenizer.encode("the end, hello", false);
-    CHECK(text::bridge::consume(**matcher, Ids(ids.begin(), ids.end())));
-    CHECK(*text::bridge::may_end(**matcher));
   }
-  CHECK(open > all().size() / 2);
+}
+
+TEST_CASE("call grammar: in free prose calls of every dialect are bound, and read back") {
+  const Vocabulary vocabulary;
+  Json list = small_tools();
+  list[0]["function"]["strict"] = true;
+  const Tools tools(list);
+  const Json good{{"kind", "a"}, {"n", 3}};
+  const Json bad{{"kind", "c"}, {"n", 3}};
+  for (const Dialect& dialect : all()) {
+    GrammarRequest request = vocabulary.request(tools);
+    request.parallel = false;
+    const std::string source = open_grammar(dialect, request);
+    CAPTURE(dialect.name);
+    CAPTURE(source);
+    const auto written = [&](const Json& arguments) {
+      const Call call{.name = "put",
+                      .id = dialect.layout.id.empty() ? "abcdefghi" : "",
+                      .arguments = arguments};
+      std::string text = render(dialect.layout, {&call, 1});
+      if (text.starts_with(dialect.layout.in_prompt))
+        text.erase(0, dialect.layout.in_prompt.size());
+      if (text.ends_with(dialect.layout.at_end)) {
+        text.resize(text.size() - dialect.layout.at_end.size());
+      }
+      return text;
+    };
+    const std::string text = written(good);
+    CAPTURE(text);
+    CHECK(takes(vocabulary, source, text));
+    CHECK_FALSE(takes(vocabulary, source, written(bad)));
+    const Joined seen = dialect::parse(rules_of(dialect.name, tools, false), text);
+    REQUIRE(seen.calls.size() == 1);
+    CHECK(Json::parse(seen.calls[0].arguments) == good);
+    const std::string mark = dialect.layout.mark_after_text;
+    const bool has_messages = dialect.syntax->owns_answer();
+    const std::string before = has_messages
+                                   ? "<|channel|>commentary<|message|>So.<|end|><|start|>assistant"
+                                   : "So. " + mark;
+    CHECK(takes(vocabulary, source, before + text));
+    CHECK_FALSE(takes(vocabulary, source, before + written(bad)));
+  }
+}
+
+TEST_CASE("call grammar: beside a form calls of loose tools have values of every type") {
+  const Vocabulary vocabulary;
+  const Tools tools = Tools(sample_tools()).loosened();
+  const Json form{{"type", "boolean"}};
+  const Call call = {.name = "put",
+                     .id = "",
+                     .arguments = {{"path", "a \"b\""},
+                                   {"n", 3},
+                                   {"ratio", 1.5},
+                                   {"on", true},
+                                   {"tags", {"x", "y"}},
+                                   {"cfg", {{"k", 1}, {"name", "z"}}}}};
+  const Call free = {.name = "get_weather-2.now", .id = "", .arguments = {{"city", "Ulm"}}};
+  for (const Dialect& dialect : all()) {
+    const std::string source = text_grammar(dialect, vocabulary.request(tools),
+                                            {.expression = json_expression(form), .schema = form});
+    CAPTURE(dialect.name);
+    CAPTURE(source);
+    for (Call each : {call, free}) {
+      if (dialect.layout.id.empty()) each.id = "abcdefghi";
+      std::string text = render(dialect.layout, {&each, 1});
+      if (text.starts_with(dialect.layout.in_prompt))
+        text.erase(0, dialect.layout.in_prompt.size());
+      if (text.ends_with(dialect.layout.at_end)) {
+        text.resize(text.size() - dialect.layout.at_end.size());
+      }
+      CAPTURE(text);
+      CHECK(takes(vocabulary, source, text));
+      const Joined seen = dialect::parse(rules_of(dialect.name, tools, false), text);
+      REQUIRE(seen.calls.size() == 1);
+      // Whatever the order of keys.
+      CHECK(nlohmann::json::parse(seen.calls[0].arguments) == nlohmann::json(each.arguments));
+    }
+  }
+}
+
+TEST_CASE("call grammar: other ways to begin a call are no free text") {
+  const Vocabulary vocabulary;
+  const Tools tools(small_tools());
+  const auto refuses = [&](const char* dialect, const std::string& text) {
+    CAPTURE(text);
+    CHECK_FALSE(takes(vocabulary, open_grammar(*find(dialect), vocabulary.request(tools)), text));
+  };
+  refuses("llama3", "{\"name\": \"put\", \"parameters\": {}}");
+  refuses("llama3", " { \"parameters\": {}, \"name\" : \"put\"}");
+  refuses("llama3", "{\"type\": \"function\", \"function\": {\"name\": \"put\"}}");
+  refuses("llama3", "<|python_tag|>put.call(kind=\"c\")");
+  refuses("generic", "x <tool_call>put<arg_key>kind</arg_key><arg_value>c</arg_value></tool_call>");
+  refuses("generic", "x [TOOL_CALLS][{\"name\": \"put\", \"arguments\": {}}]");
+  refuses("gpt_oss", " to=functions.put<|channel|>commentary<|message|>{}");
+  refuses("gpt_oss", "<|channel|>commentary to=functions.put<|message|>{}");
+  const std::string source = open_grammar(*find("gpt_oss"), vocabulary.request(tools));
+  CHECK(takes(vocabulary, source,
+              "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary "
+              "to=functions.put <|constrain|>json<|message|>{\"kind\": \"a\", \"n\": 3}"));
+}
+
+TEST_CASE("call grammar: where calls are JSON, JSON of a form may begin as they do") {
+  const Vocabulary vocabulary;
+  const Tools tools(small_tools());
+  const Json form = Json::parse(R"({"type": "object", "additionalProperties": false,
+    "$defs": {"on": {"type": "boolean"}},
+    "properties": {"name": {"type": "string"}, "on": {"$ref": "#/$defs/on"}},
+    "required": ["name", "on"]})");
+  const std::string source = text_grammar(*find("llama3"), vocabulary.request(tools),
+                                          {.expression = json_expression(form), .schema = form});
+  CAPTURE(source);
+  CHECK(takes(vocabulary, source, "{\"name\": \"Ann\", \"on\": true}"));
+  CHECK(takes(vocabulary, source, "{\"name\": \"put\", \"on\": true}"));
+  CHECK(takes(vocabulary, source,
+              "{\"name\": \"put\", \"parameters\": {\"kind\": \"a\", \"n\": 3}}"));
+  CHECK(takes(vocabulary, source,
+              "<|python_tag|>{\"name\": \"put\", \"parameters\": {\"kind\": \"a\", \"n\": 3}}"));
+  CHECK_FALSE(takes(vocabulary, source, "{\"name\": \"put\", \"parameters\": {\"kind\": \"c\"}}"));
+  CHECK_FALSE(takes(vocabulary, source, "{\"name\": \"Ann\", \"on\": 1}"));
+  CHECK_FALSE(takes(vocabulary, source, "hello"));
 }
 
 TEST_CASE("call grammar: a named tool is the only one") {

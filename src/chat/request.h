@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -43,6 +44,17 @@ struct CallRule {
   bool operator==(const CallRule&) const = default;
 };
 
+/// What the one text that a tool takes must be.
+struct TextRule {
+  std::string pattern;  // a regular expression that matches all of it
+  std::string field;    // of the request, for errors
+
+  bool operator==(const TextRule&) const = default;
+};
+
+/// In the schema of a tool that takes one text: its member.
+inline constexpr const char* kTextInput = "input";
+
 /// Messages as the chat template sees them: [{role, content: string, tool_calls?,
 /// reasoning_content?, …}], tool-call arguments already parsed to objects, null content already "".
 struct Conversation {
@@ -52,6 +64,7 @@ struct Conversation {
   bool continues_last_message = false;       // the answer continues a final assistant message
   bool parallel_calls = true;                // several tool calls in one answer
   CallRule calls = {};
+  std::map<std::string, TextRule> text_rules = {};  // by tool; templates do not see them
 
   bool operator==(const Conversation&) const = default;
 };

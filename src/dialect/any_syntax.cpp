@@ -38,6 +38,12 @@ char AnySyntax::bare_start() const {
   return 0;
 }
 
+std::vector<std::string> AnySyntax::bare_name_keys() const {
+  std::vector<std::string> all;
+  for (const SyntaxPtr& part : parts_) add_new(all, part->bare_name_keys());
+  return all;
+}
+
 Task<Found> AnySyntax::read(Scope scope) const {
   const Input::Mark start(scope.in);
   Found worst = Found::kProse;

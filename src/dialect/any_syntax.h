@@ -18,6 +18,7 @@ class AnySyntax final : public Syntax {
   std::vector<std::string> starts() const override;
   std::vector<std::string> literals() const override;
   char bare_start() const override;
+  std::vector<std::string> bare_name_keys() const override;
   Task<Found> read(Scope scope) const override;
 
  private:

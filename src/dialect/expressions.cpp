@@ -69,26 +69,26 @@ bool has_references(const Json& schema) {
   });
 }
 
-void move_references(Json& schema) {
+}  // namespace
+
+void move_references(Json& schema, const std::string& place) {
   if (!schema.is_structured()) return;
   for (auto& [name, inner] : schema.items()) {
     if (schema.is_object() && is_data(name)) continue;
     if (schema.is_object() && is_reference(name, inner)) {
-      inner = kDocument + inner.get<std::string>().substr(1);
+      inner = place + inner.get<std::string>().substr(1);
     } else {
-      move_references(inner);
+      move_references(inner, place);
     }
   }
 }
-
-}  // namespace
 
 Json standing_alone(const Json& schema, const Json* document) {
   if (document == nullptr || document == &schema || !has_references(schema)) return schema;
   Json alone = schema;
   Json all = *document;
-  move_references(alone);
-  move_references(all);
+  move_references(alone, kDocument);
+  move_references(all, kDocument);
   alone["$defs"] = {{"document", std::move(all)}};
   return alone;
 }

@@ -1,5 +1,3 @@
-#include "dialect/grammar.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,38 +5,34 @@
 #include <vector>
 
 #include "base/check.h"
+#include "dialect/grammar_writer.h"
 #include "dialect/json_text.h"
 
 namespace tandem::dialect {
 namespace {
 
-constexpr int kDeepestRule = 6;
-constexpr const char* kAnyText = "/(?s:.*)/";
-constexpr const char* kAnyName = "/[A-Za-z_][A-Za-z0-9_]*/";
-
-/// A member of an object: its name, its schema, and whether it must be there.
-struct Member {
-  std::string name;
-  Schema schema;
-  bool is_required = false;
-};
-
-std::vector<Member> members_of(Schema schema) {
-  std::vector<Member> members;
-  const Json* json = schema.target().json();
-  if (json == nullptr || !json->is_object() || !json->contains("properties")) return members;
-  const Json& properties = (*json)["properties"];
-  if (!properties.is_object()) return members;
-  const Json required = json->value("required", Json::array());
-  for (const auto& [name, value] : properties.items()) {
-    const bool is_required =
-        required.is_array() && std::ranges::find(required, Json(name)) != required.end();
-    members.push_back({.name = name, .schema = schema.property(name), .is_required = is_required});
+/// The schema of a call that is JSON as a whole, as the layout writes it.
+Json call_schema(std::string layout, const std::string& name, const Json& parameters) {
+  constexpr std::string_view kArguments = "$arguments";
+  if (const size_t at = layout.find(kArguments); at != std::string::npos) {
+    layout.replace(at, kArguments.size(), "null");
   }
-  return members;
+  const Json members = Json::parse(layout, nullptr, false);
+  TANDEM_CHECK(members.is_object(), "calls of this layout are no JSON");
+  Json properties = Json::object();
+  Json required = Json::array();
+  for (const auto& [key, value] : members.items()) {
+    properties[key] = value.is_null() ? parameters : Json{{"const", name}};
+    required.push_back(key);
+  }
+  return {{"type", "object"},
+          {"properties", std::move(properties)},
+          {"required", std::move(required)},
+          {"additionalProperties", false}};
 }
 
-/// The text as a part of a pattern.
+}  // namespace
+
 std::string in_pattern(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -48,51 +42,16 @@ std::string in_pattern(std::string_view text) {
   return out;
 }
 
-/// Appends rules to one grammar; each method gives an expression for what it is asked for.
-class GrammarWriter {
- public:
-  GrammarWriter(const Dialect& dialect, const GrammarRequest& request)
-      : layout_(dialect.layout), request_(request), literals_(dialect.syntax->literals()) {
-    if (request.thinking) {
-      literals_.push_back(request.thinking->start);
-      literals_.push_back(request.thinking->end);
-    }
+GrammarWriter::GrammarWriter(const Dialect& dialect, const GrammarRequest& request)
+    : dialect_(dialect),
+      layout_(dialect.layout),
+      request_(request),
+      literals_(dialect.syntax->literals()) {
+  if (request.thinking) {
+    literals_.push_back(request.thinking->start);
+    literals_.push_back(request.thinking->end);
   }
-
-  std::string write_calls(const Dialect& dialect);
-  std::optional<std::string> write_open(const Dialect& dialect);
-  std::string write_text(const Dialect& dialect, const std::string& expression);
-
- private:
-  std::string_view token_at(std::string_view text) const;
-  std::string literal(std::string_view text) const;
-  std::string rule(const std::string& body);
-  std::string text_before(const std::string& close);
-  std::string thinking(const Dialect& dialect, const std::string& space);
-  std::string any_call(size_t skipped);
-  std::string calls(size_t skipped);
-  std::string prose_without(std::vector<std::string> starts, const std::string& another);
-  std::string call(const Tool& tool, size_t skipped);
-  std::string id(const Tool& tool) const;
-  std::string arguments(Schema schema);
-  std::string parameters(Schema schema);
-  std::string parameter(const std::string& key, const std::string& key_text, Schema schema);
-  std::string sequence(const std::vector<std::pair<std::string, bool>>& items,
-                       const std::string& separator);
-  std::string value_then(Schema schema, const std::string& close, int depth);
-  std::string python_value(Schema schema) const;
-  std::string gemma_value(Schema schema, int depth);
-  std::string gemma_object(Schema schema, int depth);
-  std::string nested_value(Schema schema, int depth);
-  static std::string enumerated(Schema schema);
-  static std::string json(Schema schema);
-
-  const Layout& layout_;
-  const GrammarRequest& request_;
-  std::vector<std::string> literals_;
-  std::string rules_;
-  int count_ = 0;
-};
+}
 
 /// The longest string at the start of the text that is a token of its own: a literal of the
 /// dialect, or a tag. Empty when there is none.
@@ -137,110 +96,215 @@ std::string GrammarWriter::rule(const std::string& body) {
   return name;
 }
 
-/// Any text up to the string and past it.
-std::string GrammarWriter::text_before(const std::string& close) {
+/// Text that the expression allows, up to the string and past it. `without` is an expression of
+/// what it must not be.
+std::string GrammarWriter::text_before(const std::string& close,
+                                       const std::string& body,
+                                       const std::string& without) {
+  const std::string allowed = without.empty() ? body : body + " & ~" + without;
   const std::string spelled = literal(close);
-  if (spelled.starts_with('<')) return rule(kAnyText) + " " + spelled;
+  const std::string name = fmt::format("R{}", count_++);
+  if (spelled.starts_with('<')) {
+    rules_ += fmt::format("{}: {}\n", name, allowed);
+    return name + " " + spelled;
+  }
   const std::string first = spelled.substr(0, spelled.find(" <["));
-  const std::string name = fmt::format("r{}", count_++);
-  rules_ += fmt::format("{}[suffix={}]: {}\n", name, first, kAnyText);
-  return name + spelled.substr(first.size());
+  std::string inside = allowed;
+  if (body != kAnyText) {  // the first one closes it, also where the body could go on
+    inside += " & ~/(?s:.*)" + in_pattern(Json::parse(first).get<std::string>()) + "(?s:.*)/";
+  }
+  const std::string rule = fmt::format("r{}", count_++);
+  rules_ += fmt::format("{}: {}\n{}[suffix={}]: {}\n", name, inside, rule, first, name);
+  return rule + spelled.substr(first.size());
 }
 
-std::string GrammarWriter::json(Schema schema) {
-  if (schema.json() == nullptr) return json_expression(Json::object());
-  return json_expression(standing_alone(*schema.json(), schema.document()));
+bool GrammarWriter::is_shown(const Tool& tool) const {
+  const auto& only = request_.only;
+  return only.empty() || std::ranges::find(only, tool.name) != only.end();
 }
 
 /// A rule for a call of any tool, without its first bytes, which are the same for all.
 std::string GrammarWriter::any_call(size_t skipped) {
+  std::string_view pattern = layout_.call;
+  if (pattern.starts_with(layout_.in_prompt)) pattern.remove_prefix(layout_.in_prompt.size());
+  pattern.remove_prefix(skipped);
+  if (pattern.ends_with(layout_.at_end)) pattern.remove_suffix(layout_.at_end.size());
   std::string choices;
   for (const Tool& tool : request_.tools.list()) {
-    const auto& only = request_.only;
-    if (!only.empty() && std::ranges::find(only, tool.name) == only.end()) continue;
-    choices += (choices.empty() ? "" : " | ") + rule(call(tool, skipped));
+    if (!is_shown(tool)) continue;
+    choices += (choices.empty() ? "" : " | ") + rule(call(tool, pattern));
+    if (skipped == 0 && !layout_.call_too.empty()) {
+      choices += " | " + rule(call(tool, layout_.call_too));
+    }
   }
   TANDEM_CHECK(!choices.empty(), "a grammar of calls needs a tool");
   return rule(choices);
 }
 
-/// All calls, without their first bytes.
+/// All calls, without their first bytes. Where calls are messages the first ends the answer.
 std::string GrammarWriter::calls(size_t skipped) {
   const std::string_view before = layout_.before;
   const size_t in_before = std::min(skipped, before.size());
   const std::string first = any_call(skipped - in_before);
   std::string all = literal(before.substr(in_before)) + " " + first;
-  if (request_.parallel) {
+  if (request_.parallel && !dialect_.syntax->owns_answer()) {
     const std::string next = skipped > in_before ? any_call(0) : first;
     all += " (" + literal(layout_.between) + " " + next + ")*";
   }
   return all + " " + literal(layout_.after);
 }
 
-std::string GrammarWriter::write_calls(const Dialect& dialect) {
-  const std::string start = thinking(dialect, "/\\s{0,8}/") + " " + calls(0);
+std::string GrammarWriter::write_calls() {
+  const std::string start = thinking("/\\s{0,8}/") + " " + calls(0);
   return "start: " + start + "\n" + rules_;
 }
 
-std::string GrammarWriter::write_text(const Dialect& dialect, const std::string& expression) {
-  std::string text = expression;
-  if (dialect.syntax->owns_answer()) {
-    text = literal("<|channel|>final<|message|>") + " " + text;
-  }
-  const std::string either =
-      request_.tools.empty() ? rule(text) : "(" + rule(text) + " | " + rule(calls(0)) + ")";
+std::string GrammarWriter::write_text(const TextForm& form) {
   // Space in front of JSON says nothing; in front of other text it would be part of it, but for
   // what always stands there.
   const std::string space =
-      expression.starts_with("%json") ? "/\\n{0,2}/" : literal(request_.behind_thinking);
-  const std::string start = thinking(dialect, space) + " " + either;
+      form.schema.is_null() ? literal(request_.behind_thinking) : std::string("/\\n{0,2}/");
+  const std::string start = thinking(space) + " (" + text_or_call(form) + ")";
   return "start: " + start + "\n" + rules_;
 }
 
-/// Text in which none of these begins.
-std::string GrammarWriter::prose_without(std::vector<std::string> starts,
-                                         const std::string& another) {
-  if (!another.empty()) starts.push_back(another);
+/// Where calls are JSON without a marker, they and JSON of a form are one schema: as two
+/// expressions they would begin alike and be told apart by their first bytes.
+std::string GrammarWriter::text_or_call(const TextForm& form) {
+  std::string text = form.expression;
+  if (dialect_.syntax->owns_answer()) text = literal("<|channel|>final<|message|>") + " " + text;
+  if (request_.tools.empty()) return rule(text);
+  if (dialect_.syntax->bare_start() == 0 || form.schema.is_null()) {
+    return rule(text) + " | " + rule(calls(0));
+  }
+  Json either{{"anyOf", Json::array({{{"$ref", "#/$defs/form"}}})},
+              {"$defs", {{"form", form.schema}}}};
+  move_references(either["$defs"]["form"], "#/$defs/form");
+  for (const Tool& tool : request_.tools.list()) {
+    if (!is_shown(tool)) continue;
+    const std::string name = fmt::format("call{}", either["anyOf"].size());
+    const bool is_bound = tool.parameters.is_object() && !tool.loose;
+    Json parameters = is_bound ? tool.parameters : Json{{"type", "object"}};
+    move_references(parameters, fmt::format("#/$defs/{}", name));
+    either["anyOf"].push_back(call_schema(layout_.call, tool.name, {{"$ref", "#/$defs/" + name}}));
+    either["$defs"][name] = std::move(parameters);
+  }
+  const std::string one = rule(json_expression(either));
+  if (layout_.mark_after_text.empty()) return one;
+  return one + " | " + literal(layout_.mark_after_text) + " " + rule(calls(0));
+}
+
+/// The expression of text in which one of these begins; empty where they are tokens of their own,
+/// which no text has.
+std::string GrammarWriter::without_starts(const std::vector<std::string>& starts) const {
   std::string any;
   for (const std::string& start : starts) {
-    if (!token_at(start).empty()) continue;  // text never has tokens of their own
+    if (!token_at(start).empty()) continue;
     any += (any.empty() ? "" : "|") + in_pattern(start);
   }
-  const std::string name = fmt::format("PROSE{}", count_++);
-  const std::string without =
-      any.empty() ? std::string() : fmt::format(" & ~/(?s:.*)({})(?s:.*)/", any);
-  rules_ += fmt::format("{}: {}{}\n", name, kAnyText, without);
-  return name;
+  return any.empty() ? any : fmt::format("/(?s:.*)({})(?s:.*)/", any);
 }
 
-std::optional<std::string> GrammarWriter::write_open(const Dialect& dialect) {
-  const Syntax& syntax = *dialect.syntax;
-  if (syntax.owns_answer() || syntax.bare_start() != 0) return std::nullopt;
+std::string GrammarWriter::write_open() {
+  std::string open;
+  if (dialect_.syntax->owns_answer()) {
+    open = open_messages();
+  } else if (dialect_.syntax->bare_start() != 0) {
+    open = open_from_start();
+  } else {
+    open = open_behind_marker();
+  }
+  return "start: " + open + "\n" + rules_;
+}
+
+/// Prose up to the marker of a call, and calls; or prose without one. Other markers that would be
+/// read as calls are not written.
+std::string GrammarWriter::open_behind_marker() {
   const std::string begin = layout_.before + layout_.call.substr(0, layout_.call.find('$'));
+  const std::vector<std::string> starts = dialect_.syntax->starts();
   std::string trigger;
+  for (const std::string& start : starts) {
+    if (begin.starts_with(start) && start.size() > trigger.size()) trigger = start;
+  }
+  TANDEM_CHECK(!trigger.empty(), "calls of this layout begin with no marker");
   std::vector<std::string> others;
-  for (const std::string& start : syntax.starts()) {
-    if (!begin.starts_with(start)) {
-      others.push_back(start);
-    } else if (start.size() > trigger.size()) {
-      trigger = start;
+  for (const std::string& start : starts) {
+    if (!begin.starts_with(start)) others.push_back(start);
+  }
+  const std::string free = fmt::format("PROSE{}", count_++);
+  const std::string unwritten = without_starts(starts);
+  rules_ += free + ": " + kAnyText + (unwritten.empty() ? "" : " & ~" + unwritten) + "\n";
+  const bool is_token = !token_at(trigger).empty();
+  const std::string lead = is_token ? free + " " + literal(trigger)
+                                    : text_before(trigger, kAnyText, without_starts(others));
+  return thinking({}) + " (" + lead + " " + rule(calls(trigger.size())) + " | " + free + ")";
+}
+
+/// A call that may have white space in front of it, which with its first words is one pattern: by
+/// itself it would be taken for the beginning of prose.
+std::string GrammarWriter::spaced_call(const Tool& tool) {
+  const std::string plain = call(tool, layout_.call);
+  TANDEM_CHECK(plain.starts_with('"'), "calls of this layout begin with no words");
+  size_t end = 1;
+  while (plain[end] != '"') end += plain[end] == '\\' ? 2 : 1;
+  const std::string words = Json::parse(plain.substr(0, end + 1)).get<std::string>();
+  return "/\\s{0,8}" + in_pattern(words) + "/" + plain.substr(end + 1);
+}
+
+/// A call begins the answer without a marker, or stands behind text and one. Text that begins as
+/// JSON does and names a tool where a call would is none that is free.
+std::string GrammarWriter::open_from_start() {
+  std::string names;
+  for (const Tool& tool : request_.tools.list()) {
+    names += (names.empty() ? "" : "|") + in_pattern(tool.name);
+  }
+  std::string keys;
+  for (const std::string& key : dialect_.syntax->bare_name_keys()) {
+    keys += (keys.empty() ? "" : "|") + key;
+  }
+  const std::string like_call =
+      fmt::format("/\\s*\\{{(?s:.*)[\"']({})[\"']\\s*:\\s*[\"']({})[\"'](?s:.*)/", keys, names);
+  const std::string& tag = layout_.mark_after_text;
+  const std::string unwritten = without_starts({tag});
+  const std::string free = fmt::format("PROSE{}", count_++);
+  rules_ += fmt::format("{}: {} & ~{}{}\n", free, kAnyText, like_call,
+                        unwritten.empty() ? "" : " & ~" + unwritten);
+  const std::string bound = rule(calls(0));
+  std::string first;
+  for (const Tool& tool : request_.tools.list()) {
+    first += (first.empty() ? "" : " | ") + rule(spaced_call(tool));
+  }
+  if (request_.parallel) {
+    first = "(" + first + ") (" + literal(layout_.between) + " " + bound + ")?";
+  }
+  const std::string lead =
+      unwritten.empty() ? free + " " + literal(tag) : text_before(tag, kAnyText, like_call);
+  return thinking({}) + " (" + rule(first) + " | " + free + " | " + lead + " " + bound + ")";
+}
+
+/// Messages of free text, of which the last may be a call.
+std::string GrammarWriter::open_messages() {
+  std::string heads;
+  for (const std::string channel : {"final", "commentary", "analysis"}) {
+    if (channel == "analysis" && !request_.may_think) continue;
+    for (const char* type : {"", " <|constrain|>json"}) {
+      heads +=
+          (heads.empty() ? "" : " | ") + literal("<|channel|>" + channel + type + "<|message|>");
     }
   }
-  if (trigger.empty()) return std::nullopt;
-  const bool is_token = !token_at(trigger).empty();
-  const std::string bound = rule(calls(trigger.size()));
-  const std::string free = prose_without(others, is_token ? std::string() : trigger);
-  // Text that ends where a marker of letters begins can be told only as a whole with it.
-  if (!is_token && !others.empty()) return std::nullopt;
-  const std::string lead = is_token ? free + " " + literal(trigger) : text_before(trigger);
-  const std::string start = thinking(dialect, {}) + " (" + lead + " " + bound + " | " + free + ")";
-  return "start: " + start + "\n" + rules_;
+  const std::string head = rule(heads);
+  const std::string unwritten = without_starts(dialect_.syntax->literals());
+  const std::string free = fmt::format("PROSE{}", count_++);
+  rules_ += free + ": " + kAnyText + (unwritten.empty() ? "" : " & ~" + unwritten) + "\n";
+  const std::string message =
+      rule(head + " " + text_before("<|end|>") + " " + literal("<|start|>") + " \"assistant\"");
+  return message + "* (" + head + " " + free + " | " + rule(calls(0)) + ")";
 }
 
 /// `space` follows it.
-std::string GrammarWriter::thinking(const Dialect& dialect, const std::string& space) {
+std::string GrammarWriter::thinking(const std::string& space) {
   if (!request_.may_think) return {};
-  if (dialect.syntax->owns_answer()) {
+  if (dialect_.syntax->owns_answer()) {
     return "(" + literal("<|channel|>analysis<|message|>") + " " + text_before("<|end|>") + " " +
            literal("<|start|>") + " \"assistant\")?";
   }
@@ -250,17 +314,13 @@ std::string GrammarWriter::thinking(const Dialect& dialect, const std::string& s
   return "(" + literal(request_.thinking->start) + " " + rest + ")?";
 }
 
-std::string GrammarWriter::call(const Tool& tool, size_t skipped) {
-  const Schema schema = tool.parameters.is_object() ? Schema(tool.parameters) : Schema();
+std::string GrammarWriter::call(const Tool& tool, std::string_view pattern) {
+  const Schema schema = schema_of(tool);
   std::string result;
   std::string plain;
   const auto flush = [&] {
     if (!plain.empty()) result += literal(std::exchange(plain, {})) + " ";
   };
-  std::string_view pattern = layout_.call;
-  if (pattern.starts_with(layout_.in_prompt)) pattern.remove_prefix(layout_.in_prompt.size());
-  pattern.remove_prefix(skipped);
-  if (pattern.ends_with(layout_.at_end)) pattern.remove_suffix(layout_.at_end.size());
   walk(
       pattern, [&](std::string_view piece) { plain += piece; },
       [&](std::string_view field) {
@@ -286,169 +346,18 @@ std::string GrammarWriter::id(const Tool& tool) const {
   return literal(layout_.id.substr(0, name) + tool.name + between) + " " + pattern;
 }
 
-std::string GrammarWriter::arguments(Schema schema) {
-  if (layout_.spelling == Spelling::kGemma) return gemma_object(schema, 0);
-  if (schema.json() == nullptr) return json_expression(Json{{"type", "object"}});
-  return json(schema);
-}
-
-/// Items with a separator between them; those that are not required may be left out.
-std::string GrammarWriter::sequence(const std::vector<std::pair<std::string, bool>>& items,
-                                    const std::string& separator) {
-  const std::string between = separator.empty() ? "" : literal(separator) + " ";
-  std::string required;
-  std::string optional;
-  std::string any;
-  for (const auto& [item, is_required] : items) {
-    any += (any.empty() ? "" : " | ") + item;
-    if (is_required) required += (required.empty() ? "" : between) + item + " ";
-    if (!is_required) optional += "(" + between + item + ")? ";
-  }
-  if (any.empty()) return {};
-  if (!required.empty() || between.empty()) return required + optional;
-  const std::string one = rule(any);
-  return "(" + one + " (" + between + one + ")*)?";
-}
-
-std::string GrammarWriter::parameters(Schema schema) {
-  std::vector<std::pair<std::string, bool>> items;
-  for (const Member& member : members_of(schema)) {
-    items.emplace_back(rule(parameter(member.name, {}, member.schema)), member.is_required);
-  }
-  if (!items.empty()) return sequence(items, layout_.between_parameters);
-  const bool is_closed = schema.json() != nullptr && schema.json()->is_object() &&
-                         schema.json()->value("additionalProperties", Json()) == false;
-  if (is_closed || layout_.spelling == Spelling::kNested) return {};
-  const std::string any = rule(parameter({}, kAnyName, {}));
-  const std::string between = literal(layout_.between_parameters);
-  return "(" + any + " (" + between + " " + any + ")*)?";
-}
-
-/// `key_text`: an expression for the key, where it is not known.
-std::string GrammarWriter::parameter(const std::string& key,
-                                     const std::string& key_text,
-                                     Schema schema) {
-  const size_t value_at = layout_.parameter.find("$value");
-  std::string result;
-  std::string plain;
-  const auto add = [&](std::string_view field) {
-    const bool is_string = schema.kinds() == 0 || (schema.kinds() & kString) != 0;
-    if (field == "key" && !key_text.empty()) {
-      if (!plain.empty()) result += literal(std::exchange(plain, {})) + " ";
-      result += key_text + " ";
-    }
-    if (field == "key") plain += key;
-    if (field == "string") plain += is_string ? "true" : "false";
-    if (field == "type") plain += is_string ? "string" : type_name(schema.kinds());
-  };
-  walk(
-      std::string_view(layout_.parameter).substr(0, value_at),
-      [&](std::string_view piece) { plain += piece; }, add);
-  if (!plain.empty()) result += literal(std::exchange(plain, {})) + " ";
-  walk(
-      std::string_view(layout_.parameter).substr(value_at + 6),
-      [&](std::string_view piece) { plain += piece; },
-      [&](std::string_view field) {
-        if (field == "key") plain += key;
-      });
-  return result + value_then(schema, plain, 0);
-}
-
-/// A value and what closes it.
-std::string GrammarWriter::value_then(Schema schema, const std::string& close, int depth) {
-  if (layout_.spelling == Spelling::kPython) return python_value(schema) + " " + literal(close);
-  const Kinds kinds = schema.kinds();
-  const bool is_text = kinds == 0 || (kinds & kString) != 0 || depth > kDeepestRule;
-  if (layout_.spelling == Spelling::kNested && !is_text) {
-    return nested_value(schema, depth) + " " + literal(close);
-  }
-  if (!is_text) return json(schema) + " " + literal(close);
-  const std::string words = enumerated(schema);
-  if (!words.empty()) return words + " " + literal(close);
-  if (layout_.spelling == Spelling::kCdata) return "/[^<&\\n]*/ " + literal(close);
-  return text_before(close);
-}
-
-/// The strings that the schema lists; empty when it lists none.
-std::string GrammarWriter::enumerated(Schema schema) {
-  const Json* json = schema.target().json();
-  if (schema.kinds() != kString || json == nullptr || !json->is_object() || !json->contains("enum"))
-    return {};
-  std::string any;
-  for (const Json& value : (*json)["enum"]) {
-    if (!value.is_string()) continue;
-    any += (any.empty() ? "" : " | ") + json_string(value.get<std::string>());
-  }
-  return any.empty() ? any : "(" + any + ")";
-}
-
-std::string GrammarWriter::python_value(Schema schema) const {
-  const Kinds kinds = schema.kinds();
-  if (kinds == kBoolean) return "(\"True\" | \"False\")";
-  if (kinds == kNull) return "\"None\"";
-  return json(schema);
-}
-
-std::string GrammarWriter::gemma_value(Schema schema, int depth) {
-  const Kinds kinds = schema.kinds();
-  if (kinds == 0 || (kinds & kString) != 0 || depth > kDeepestRule) {
-    const std::string words = enumerated(schema);
-    const std::string rest =
-        words.empty() ? text_before(layout_.quote) : words + " " + literal(layout_.quote);
-    return literal(layout_.quote) + " " + rest;
-  }
-  if ((kinds & kObject) != 0) return gemma_object(schema, depth + 1);
-  if ((kinds & kArray) != 0) {
-    const std::string item = rule(gemma_value(schema.items(), depth + 1));
-    return "\"[\" (" + item + " (\",\" " + item + ")*)? \"]\"";
-  }
-  return json(schema);
-}
-
-std::string GrammarWriter::gemma_object(Schema schema, int depth) {
-  std::vector<std::pair<std::string, bool>> items;
-  for (const Member& member : members_of(schema)) {
-    items.emplace_back(
-        rule(json_string(member.name + ":") + " " + gemma_value(member.schema, depth)),
-        member.is_required);
-  }
-  if (items.empty()) {
-    const std::string any = rule(std::string(kAnyName) + " \":\" " + gemma_value({}, depth));
-    return "\"{\" (" + any + " (\",\" " + any + ")*)? \"}\"";
-  }
-  return "\"{\" " + sequence(items, ",") + " \"}\"";
-}
-
-/// Elements, or text that is no string.
-std::string GrammarWriter::nested_value(Schema schema, int depth) {
-  const Kinds kinds = schema.kinds();
-  const auto element = [&](const std::string& tag, Schema inner) {
-    return literal(layout_.quote + "<" + tag + ">") + " " +
-           value_then(inner, layout_.quote + "</" + tag + ">", depth + 1);
-  };
-  if ((kinds & kArray) != 0) return "(" + rule(element("item", schema.items())) + ")*";
-  if ((kinds & kObject) == 0) return json(schema);
-  std::vector<std::pair<std::string, bool>> items;
-  for (const Member& member : members_of(schema)) {
-    items.emplace_back(rule(element(member.name, member.schema)), member.is_required);
-  }
-  return sequence(items, {});
-}
-
-}  // namespace
-
 std::string call_grammar(const Dialect& dialect, const GrammarRequest& request) {
-  return GrammarWriter(dialect, request).write_calls(dialect);
+  return GrammarWriter(dialect, request).write_calls();
 }
 
-std::optional<std::string> open_grammar(const Dialect& dialect, const GrammarRequest& request) {
-  return GrammarWriter(dialect, request).write_open(dialect);
+std::string open_grammar(const Dialect& dialect, const GrammarRequest& request) {
+  return GrammarWriter(dialect, request).write_open();
 }
 
 std::string text_grammar(const Dialect& dialect,
                          const GrammarRequest& request,
-                         const std::string& expression) {
-  return GrammarWriter(dialect, request).write_text(dialect, expression);
+                         const TextForm& form) {
+  return GrammarWriter(dialect, request).write_text(form);
 }
 
 }  // namespace tandem::dialect

@@ -34,19 +34,29 @@ struct GrammarRequest {
 /// call.
 std::string call_grammar(const Dialect& dialect, const GrammarRequest& request);
 
-/// The same, where the answer is prose, in which calls may begin: from the marker of a call on it
-/// is bound. Unset for dialects whose calls have no marker of their own.
-std::optional<std::string> open_grammar(const Dialect& dialect, const GrammarRequest& request);
+/// The same, where the answer is prose, in which calls may begin: from what a call begins with on
+/// it is bound. Where calls need no marker that is JSON at the start of the text which names a
+/// tool; where an answer is made of messages, one to a function. Requires a tool to call.
+std::string open_grammar(const Dialect& dialect, const GrammarRequest& request);
 
-/// Thinking if it may come, then text that is an expression of Lark (such as %json {…}); with
-/// tools, that or calls.
+/// The text that an answer must be.
+struct TextForm {
+  std::string expression;  // of Lark, such as %json {…}
+  Json schema = nullptr;   // where it is JSON: its schema, an object
+};
+
+/// Thinking if it may come, then text of the form; with tools, that or calls.
 std::string text_grammar(const Dialect& dialect,
                          const GrammarRequest& request,
-                         const std::string& expression);
+                         const TextForm& form);
 
 /// The expression of JSON that fits a schema, which must be an object. White space between its
 /// parts is bounded: a space, or a line break with an indent.
 std::string json_expression(const Json& schema);
+
+/// References inside of a schema as they are from above it, where the schema stands at `place`, such
+/// as "#/$defs/a".
+void move_references(Json& schema, const std::string& place);
 
 /// A schema that may be a part of a document: references that it has lead to the same places when
 /// it stands without that.

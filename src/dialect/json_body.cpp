@@ -14,8 +14,10 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
   return std::ranges::find(words, word) != words.end();
 }
 
+constexpr std::array<std::string_view, 4> kNameKeys = {"name", "function", "tool_name", "tool"};
+
 bool is_name_key(std::string_view key) {
-  return is_one_of(key, {"name", "function", "tool_name", "tool"});
+  return std::ranges::find(kNameKeys, key) != kNameKeys.end();
 }
 
 bool is_arguments_key(std::string_view key) {
@@ -48,6 +50,11 @@ std::optional<std::string> arguments_object(const std::string& json) {
   std::string inner = read_whole(text_of(json), kPythonStyle);
   if (!inner.starts_with('{')) return std::nullopt;
   return inner;
+}
+
+std::vector<std::string> JsonBody::bare_name_keys() const {
+  if (!markers_.bare) return {};
+  return {kNameKeys.begin(), kNameKeys.end()};
 }
 
 std::vector<std::string> JsonBody::literals() const {

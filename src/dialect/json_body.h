@@ -25,6 +25,7 @@ class JsonBody final : public Syntax {
   std::vector<std::string> starts() const override { return markers_.starts; }
   std::vector<std::string> literals() const override;
   char bare_start() const override { return markers_.bare ? '{' : '\0'; }
+  std::vector<std::string> bare_name_keys() const override;
   Task<Found> read(Scope scope) const override;
 
  private:

@@ -31,6 +31,7 @@ enum class Spelling : uint8_t {
 struct Layout {
   std::string before = {};
   std::string call = {};
+  std::string call_too = {};  // as `call`: another way in which models write it, for grammars
   std::string between = {};
   std::string after = {};
   std::string parameter = {};

@@ -45,6 +45,9 @@ class Syntax {
   /// none.
   virtual char bare_start() const { return 0; }
 
+  /// Where there is a bare start: members whose value names the tool of such a call.
+  virtual std::vector<std::string> bare_name_keys() const { return {}; }
+
   /// Reads what follows a start marker (or begins with the bare start).
   virtual Task<Found> read(Scope scope) const = 0;
 

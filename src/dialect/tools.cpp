@@ -154,7 +154,7 @@ Tools::Tools(const Json& list) {
 Tools Tools::loosened() const {
   Tools loose = *this;
   for (Tool& tool : loose.list_) {
-    if (!tool.strict) tool.parameters = nullptr;
+    tool.loose = !tool.strict;
   }
   return loose;
 }

@@ -58,6 +58,7 @@ struct Tool {
   std::string name;
   Json parameters;      // its schema; null when it has none
   bool strict = false;  // arguments must fit the schema
+  bool loose = false;   // they need not: the schema says only how values are written
 };
 
 /// Immutable; thread-safe.
@@ -73,7 +74,7 @@ class Tools {
   bool empty() const { return list_.empty(); }
   bool has(std::string_view name) const { return find(name) != nullptr; }
 
-  /// The same tools; those that are not strict without schemas.
+  /// The same tools; those that are not strict loose.
   Tools loosened() const;
 
   /// Nowhere when the tool or its schema is unknown.

@@ -13,6 +13,8 @@ Dialect gpt_oss() {
           .syntax = std::make_shared<Harmony>(),
           .layout = {.call = "<|start|>assistant to=functions.$name<|channel|>commentary json"
                              "<|message|>$arguments<|call|>",
+                     .call_too = "<|channel|>commentary to=functions.$name <|constrain|>json"
+                                 "<|message|>$arguments",
                      .in_prompt = "<|start|>assistant",
                      .at_end = "<|call|>",
                      .thought = "<|start|>assistant<|channel|>analysis<|message|>$text<|end|>",

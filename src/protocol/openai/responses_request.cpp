@@ -154,6 +154,7 @@ Result<WireRequest> parse_responses(const Json& body,
   if (const Json* given = fields.array("tools")) tools.add(fields, *given, "tools", out.warnings);
   conversation.messages = read_input(fields, tools, kept.history, out.warnings);
   if (!tools.functions.empty()) conversation.tools = std::move(tools.functions);
+  conversation.text_rules = std::move(tools.text_rules);
   read_tool_choice(fields, conversation);
   conversation.parallel_calls = fields.boolean("parallel_tool_calls").value_or(true);
   read_template_arguments(fields, conversation.template_arguments);

@@ -53,7 +53,7 @@ TEST_CASE("responses request: what Codex sends is taken whole") {
       "tools":[{"type":"function","name":"exec","description":"Runs","strict":false,
                 "parameters":{"type":"object","additionalProperties":false}},
         {"type":"custom","name":"apply_patch","description":"Edits",
-         "format":{"type":"grammar","syntax":"lark","definition":"start: x"}},
+         "format":{"type":"grammar","syntax":"lark","definition":"start: /x/"}},
         {"type":"namespace","name":"goals","tools":[{"type":"function","name":"get"}]},
         {"type":"web_search","external_web_access":false},{"type":"image_generation"},
         {"type":"local_shell"},{"type":"tool_search","execution":"client"}],
@@ -77,7 +77,9 @@ TEST_CASE("responses request: what Codex sends is taken whole") {
     {"role":"tool","content":"unsupported call: x","tool_call_id":"c3","name":"goals__get"}])"));
   REQUIRE(talk.tools.size() == 3);
   CHECK(talk.tools[1]["function"]["description"] ==
-        "Edits\n\nThe input follows this grammar:\nstart: x");
+        "Edits\n\nThe input follows this grammar:\nstart: /x/");
+  CHECK(talk.text_rules.at("apply_patch").pattern == "(?:x)");
+  CHECK(talk.text_rules.at("apply_patch").field == "tools[1].format.definition");
   CHECK(talk.tools[2]["function"]["name"] == "goals__get");
   CHECK(talk.template_arguments == Json{{"reasoning_effort", "low"}});
   const ToolNames names = names_in(wire->notes);
@@ -90,6 +92,41 @@ TEST_CASE("responses request: what Codex sends is taken whole") {
   CHECK(codes == std::vector<std::string>{"tool_left_out", "tool_left_out", "tool_left_out",
                                           "tool_left_out", "left_out_of_tool_result",
                                           "item_left_out"});
+}
+
+TEST_CASE(
+    "responses request: a custom tool's grammar is a rule, told of, or refused by its place") {
+  const auto with = [](const std::string& format) {
+    return parse_response(R"({"input":"x","tools":[{"type":"custom","name":"t","format":)" +
+                          format + "}]}");
+  };
+  const auto rule = [&](const std::string& format) {
+    const auto wire = with(format);
+    REQUIRE_MESSAGE(wire.has_value(), (wire ? "" : wire.error().message));
+    CHECK(wire->warnings.empty());
+    return talk_of(wire).text_rules.at("t").pattern;
+  };
+  CHECK(rule(R"({"type":"grammar","syntax":"regex","definition":"a+"})") == "a+");
+  CHECK(rule(R"({"type":"grammar","syntax":"lark","definition":"start: \"a\"+"})") == "(?:a)+");
+  CHECK(rule(R"({"type":"grammar","grammar":{"syntax":"regex","definition":"b"}})") == "b");
+  CHECK(talk_of(with(R"({"type":"text"})")).text_rules.empty());
+  const auto nested =
+      with(R"({"type":"grammar","syntax":"lark","definition":"start: \"(\" start \")\" | \"x\""})");
+  REQUIRE(nested);
+  CHECK(talk_of(nested).text_rules.empty());
+  REQUIRE(nested->warnings.size() == 1);
+  CHECK(nested->warnings[0].code == "grammar_not_enforced");
+  const auto field = [&](const std::string& format) {
+    const auto wire = with(format);
+    REQUIRE_FALSE(wire);
+    return wire.error().field;
+  };
+  CHECK(field(R"({"type":"grammar","syntax":"lark","definition":"start: /a(?=b)/"})") ==
+        "tools[0].format.definition");
+  CHECK(field(R"({"type":"grammar","syntax":"ebnf","definition":"x"})") ==
+        "tools[0].format.syntax");
+  CHECK(field(R"({"type":"grammar","syntax":"regex"})") == "tools[0].format.definition");
+  CHECK(field(R"({"type":"xml"})") == "tools[0].format.type");
 }
 
 TEST_CASE("responses request: input is a string, items, or nothing") {

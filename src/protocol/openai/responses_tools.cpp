@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "chat/lark_regex.h"
 #include "protocol/message_rules.h"
 
 namespace tandem::protocol::openai {
@@ -18,28 +19,51 @@ Json make_function(const std::string& name, const std::string& description, Json
   return Json{{"type", "function"}, {"function", std::move(function)}};
 }
 
-/// What a custom tool takes, in words.
-std::string custom_description(Fields& tool) {
-  std::string text = tool.string("description", SIZE_MAX).value_or("");
-  const Json* format = tool.object("format");
-  if (!format) return text;
-  const Json definition = format->value("definition", Json());
-  if (!definition.is_string()) return text;
-  if (!text.empty()) text += "\n\n";
-  return text + "The input follows this grammar:\n" + definition.get<std::string>();
+/// Of one text.
+Json text_parameters() {
+  return {{"type", "object"},
+          {"properties", {{chat::kTextInput, {{"type", "string"}}}}},
+          {"required", Json::array({chat::kTextInput})}};
 }
 
-/// Of a text, which a regular expression binds where the tool has one.
-Json text_parameters(Fields& tool) {
-  Json parameters = Json::parse(
-      R"({"type":"object","properties":{"input":{"type":"string"}},"required":["input"]})");
+/// The grammar of a custom tool; empty where it takes any text.
+struct TextGrammar {
+  std::string syntax;
+  std::string definition;
+};
+
+/// {"type": "text"} or {"type": "grammar", "syntax": "lark" or "regex", "definition"}; OpenAI's
+/// other wire has the last two in a "grammar".
+TextGrammar read_text_grammar(Fields& tool, const std::string& place) {
   const Json* format = tool.object("format");
-  if (!format || format->value("syntax", Json()) != "regex") return parameters;
-  const Json definition = format->value("definition", Json());
-  if (definition.is_string()) {
-    parameters["properties"]["input"]["pattern"] = "^(?:" + definition.get<std::string>() + ")$";
+  if (!format) return {};
+  Fields outer(*format, place + ".format.");
+  const std::string type = outer.string("type", kMaxTypeBytes).value_or("");
+  const Json* nested = outer.object("grammar");
+  TextGrammar out;
+  if (type != "text" && type != "grammar") {
+    outer.refuse("type", R"(must be "text" or "grammar")");
   }
-  return parameters;
+  Fields inner(nested ? *nested : *format, place + (nested ? ".format.grammar." : ".format."));
+  if (type == "grammar") {
+    out.syntax = inner.string("syntax", kMaxTypeBytes).value_or("");
+    out.definition = inner.string("definition", SIZE_MAX).value_or("");
+    if (out.syntax != "lark" && out.syntax != "regex") {
+      inner.refuse("syntax", R"(must be "lark" or "regex")");
+    }
+    if (out.definition.empty()) inner.refuse("definition", "must be a grammar, as text");
+  }
+  if (outer.error()) tool.keep(*outer.error());
+  if (inner.error()) tool.keep(*inner.error());
+  return out;
+}
+
+/// What a custom tool takes, in words.
+std::string custom_description(Fields& tool, const TextGrammar& grammar) {
+  std::string text = tool.string("description", SIZE_MAX).value_or("");
+  if (grammar.definition.empty()) return text;
+  if (!text.empty()) text += "\n\n";
+  return text + "The input follows this grammar:\n" + grammar.definition;
 }
 
 }  // namespace
@@ -71,6 +95,35 @@ void ResponsesTools::add(Fields& fields,
   }
 }
 
+/// One with a grammar is bound by it wherever it is called.
+void ResponsesTools::add_custom(Fields& tool,
+                                const std::string& seen,
+                                const std::string& place,
+                                std::vector<chat::Warning>& warnings) {
+  const TextGrammar grammar = read_text_grammar(tool, place);
+  if (tool.error()) return;
+  functions.push_back(make_function(seen, custom_description(tool, grammar), text_parameters()));
+  if (grammar.definition.empty()) return;
+  const std::string field = place + ".format.definition";
+  if (grammar.syntax == "regex") {
+    text_rules[seen] = {.pattern = grammar.definition, .field = field};
+    return;
+  }
+  auto pattern = chat::regex_of_lark(grammar.definition);
+  if (pattern) {
+    text_rules[seen] = {.pattern = *std::move(pattern), .field = field};
+  } else if (pattern.error().code == ErrorCode::kUnsupported) {
+    warn(warnings, {.code = "grammar_not_enforced",
+                    .message = fmt::format("the grammar of the tool \"{}\" is shown to the model, "
+                                           "and not enforced: {}",
+                                           shortened(seen, 80), pattern.error().message)});
+  } else {
+    Error error = pattern.error();
+    error.field = field;
+    tool.keep(std::move(error));
+  }
+}
+
 void ResponsesTools::add_one(Fields& fields,
                              const Json& tool,
                              const std::string& place,
@@ -92,7 +145,7 @@ void ResponsesTools::add_one(Fields& fields,
   if (name.empty()) inner.refuse("name", "must be a string that is not empty");
   const std::string seen = joined(name_space, name);
   if (type == "custom") {
-    functions.push_back(make_function(seen, custom_description(inner), text_parameters(inner)));
+    add_custom(inner, seen, place, warnings);
   } else {
     const std::string description = inner.string("description", SIZE_MAX).value_or("");
     const Json* schema = inner.object("parameters");

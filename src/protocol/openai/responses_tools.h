@@ -23,19 +23,24 @@ using ToolNames = std::map<std::string, ToolName>;
 struct ResponsesTools {
   Json functions = Json::array();  // as chat templates read them
   ToolNames names;
+  std::map<std::string, chat::TextRule> text_rules;  // of custom tools with a grammar
 
   /// What the model sees for a tool of a namespace.
   static std::string joined(const std::string& name_space, const std::string& name);
 
   /// Adds a list of tools: functions, custom tools, and those of namespaces. Others, which OpenAI's
-  /// servers or particular clients run, are left out with a warning. Errors are kept in `fields`;
-  /// `place` names the list.
+  /// servers or particular clients run, are left out with a warning; so is told of a grammar that
+  /// cannot be enforced. Errors are kept in `fields`; `place` names the list.
   void add(Fields& fields,
            const Json& tools,
            const std::string& place,
            std::vector<chat::Warning>& warnings);
 
  private:
+  void add_custom(Fields& tool,
+                  const std::string& seen,
+                  const std::string& place,
+                  std::vector<chat::Warning>& warnings);
   void add_one(Fields& fields,
                const Json& tool,
                const std::string& place,
