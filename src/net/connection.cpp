@@ -290,6 +290,7 @@ Connection::Awaitable<bool> Connection::serve_one() {
   disarm();
   if (peer_gone_ || cut_) co_return false;
   if (refusal) {
+    state_.router.restate(incoming->request.path, *refusal);
     unread_body_ = !head_read || !incoming->has_known_end || !incoming->parser.is_done();
     const auto exchange = make_exchange(*incoming, !unread_body_ && !state_.draining);
     exchange->send(std::move(*refusal));

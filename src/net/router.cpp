@@ -75,4 +75,14 @@ Router::Match Router::match(std::string_view method, std::string_view path) cons
   return result;
 }
 
+void Router::restate_below(std::string prefix, Restate restate) {
+  restated_.emplace_back(std::move(prefix), std::move(restate));
+}
+
+void Router::restate(std::string_view path, Response& fault) const {
+  for (const auto& [prefix, restate] : restated_) {
+    if (path.starts_with(prefix)) return restate(fault);
+  }
+}
+
 }  // namespace tandem::net

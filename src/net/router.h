@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "net/reply.h"
@@ -39,8 +40,16 @@ class Router {
   /// HEAD finds the route of GET. Exact segments win over parameters, whatever the order of add().
   Match match(std::string_view method, std::string_view path) const;
 
+  /// Puts a fault, found before a handler was reached, in the words of the path's wire.
+  using Restate = std::function<void(Response&)>;
+
+  /// Faults of paths that begin with `prefix` are restated.
+  void restate_below(std::string prefix, Restate restate);
+  void restate(std::string_view path, Response& fault) const;
+
  private:
   std::vector<Route> routes_;
+  std::vector<std::pair<std::string, Restate>> restated_;
 };
 
 }  // namespace tandem::net

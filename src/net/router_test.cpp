@@ -19,6 +19,16 @@ Router sample() {
   return router;
 }
 
+TEST_CASE("router: faults below a path are put in its own words") {
+  net::Router router;
+  router.restate_below("/api/", [](net::Response& fault) { fault.body = "other words"; });
+  net::Response fault{.status = 404, .headers = {}, .body = "words"};
+  router.restate("/v1/x", fault);
+  CHECK(fault.body == "words");
+  router.restate("/api/x", fault);
+  CHECK(fault.body == "other words");
+}
+
 TEST_CASE("router: paths match exactly, parameters are decoded, exact routes come first") {
   const Router router = sample();
   const auto pattern = [&](const char* path) {

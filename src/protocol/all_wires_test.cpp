@@ -1,6 +1,8 @@
 // What holds on every wire that generates.
 #include <doctest/doctest.h>
 
+#include <string_view>
+
 #include "protocol/direct_test.h"
 
 namespace tandem::protocol {
@@ -94,6 +96,11 @@ TEST_CASE("wires: a prompt that is too long is a 400 with both numbers, streamed
       const Json body = Json::parse(refused.body);
       CHECK(body.at(Json::json_pointer(wire.refusal)) ==
             "prompt is too long: 7900 tokens > 4095 maximum");
+      const Json::json_pointer param("/error/param");
+      if (std::string_view(wire.refusal) == "/error/message" && body.contains(param)) {
+        const bool is_responses = std::string_view(wire.path) == "/v1/responses";
+        CHECK(body.at(param) == (is_responses ? "input" : "messages"));
+      }
     }
   }
 }
@@ -107,6 +114,42 @@ TEST_CASE("wires: a body that is no object is a 400 in the wire's own words") {
       const net::Response refused = api.respond("POST", wire.path, body);
       CHECK(refused.status == 400);
       CHECK(Json::parse(refused.body).at(Json::json_pointer(wire.refusal)).is_string());
+    }
+  }
+}
+
+TEST_CASE("wires: metadata is bounded as the OpenAI API bounds it, in characters") {
+  Json many = Json::object();
+  for (int i = 0; i < 17; ++i) many[std::to_string(i)] = "x";
+  std::string wide;
+  for (int i = 0; i < 64; ++i) wide += "\xC3\xA9";
+  const struct {
+    Json metadata;
+    int status;
+  } cases[] = {
+      {Json{{"a", "b"}}, 200},
+      {Json{{wide, std::string(512, 'x')}}, 200},
+      {nullptr, 200},
+      {Json{{wide + "x", "x"}}, 400},
+      {Json{{"a", std::string(513, 'x')}}, 400},
+      {Json{{"a", 1}}, 400},
+      {many, 400},
+      {Json::array(), 400},
+  };
+  for (const WireCase& wire : kWires) {
+    if (std::string_view(wire.path) == "/v1/messages") continue;  // its own: {"user_id"}
+    if (std::string_view(wire.path).starts_with("/api/")) continue;
+    for (const auto& test : cases) {
+      CAPTURE(wire.path);
+      CAPTURE(dump(test.metadata));
+      DirectApi api([](const chat::Request&) {
+        return std::vector<chat::Event>{{.choice = 0, .body = chat::End{}}};
+      });
+      Json body = Json::parse(body_of(wire, false));
+      body["metadata"] = test.metadata;
+      const net::Response got = api.respond("POST", wire.path, dump(body));
+      CHECK(got.status == test.status);
+      if (got.status == 400) CHECK(Json::parse(got.body)["error"]["param"] == "metadata");
     }
   }
 }

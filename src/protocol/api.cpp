@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <vector>
 
 #include "protocol/handlers.h"
+#include "protocol/ollama/errors.h"
 #include "protocol/openai/responses_state.h"
 
 namespace tandem::protocol {
@@ -15,14 +17,16 @@ void write_state(MetricsText& out, store::Store& store) {
              "Writes of state that failed, or waited too long");
   out.sample("tandem_state_lost_writes_total", {},
              static_cast<double>(store.queue().failed() + store.queue().dropped()));
-  const auto tables = store.database().figures();
-  if (!tables) return;
+  out.family("tandem_state_damaged_total", "counter",
+             "Damaged state files that were set aside, with all they kept");
+  out.sample("tandem_state_damaged_total", {}, static_cast<double>(store.database().damaged()));
+  const std::vector<store::TableFigures> tables = store.figures();
   out.family("tandem_state_entries", "gauge", "What is kept on disk, by kind");
-  for (const store::TableFigures& table : *tables) {
+  for (const store::TableFigures& table : tables) {
     out.sample("tandem_state_entries", {{"kind", table.name}}, static_cast<double>(table.entries));
   }
   out.family("tandem_state_bytes", "gauge", "Its bytes");
-  for (const store::TableFigures& table : *tables) {
+  for (const store::TableFigures& table : tables) {
     out.sample("tandem_state_bytes", {{"kind", table.name}}, static_cast<double>(table.bytes));
   }
 }
@@ -48,7 +52,10 @@ Api::Api(
   metrics_.add([this](MetricsText& out) { write_state(out, *store_); });
 }
 
-Api::~Api() = default;
+/// Writes that wait may still answer requests.
+Api::~Api() {
+  if (store_) store_->queue().settle();
+}
 
 void Api::add_routes(net::Router& router) {
   using Function = void (*)(Api&, const net::Request&, const ReplyPtr&);
@@ -67,6 +74,7 @@ void Api::add_routes(net::Router& router) {
 #include "protocol/routes.inc"
 #undef X
 #undef V1
+  router.restate_below("/api/", ollama::restate_fault);
 }
 
 std::optional<std::string> Api::unready_reason() const {

@@ -54,6 +54,50 @@ Result<Total> total_of(sqlite3* db, const std::string& table) {
                .bytes = static_cast<uint64_t>(asked.integer(1))};
 }
 
+struct Link {
+  int64_t id = 0;
+  std::string value;
+};
+
+/// Reads one value after another by the same statement.
+class ValueReader {
+ public:
+  ValueReader(sqlite3* db, const std::string& table, const std::string& owner, int64_t oldest)
+      : table_(table),
+        owner_(owner),
+        oldest_(oldest),
+        asked_(db,
+               "SELECT id, value FROM blobs"
+               " WHERE tbl = ?1 AND owner = ?2 AND key = ?3 AND created >= ?4",
+               "read") {}
+
+  Result<std::optional<Link>> read(const std::string& key) {
+    const auto row = asked_.reset().bind(table_).bind(owner_).bind(key).bind(oldest_).step();
+    if (!row) return row.error();
+    if (!*row) return std::optional<Link>();
+    return std::optional<Link>({.id = asked_.integer(0), .value = asked_.bytes(1)});
+  }
+
+ private:
+  const std::string& table_;
+  const std::string& owner_;
+  const int64_t oldest_;
+  Statement asked_;
+};
+
+/// Only the order of leaving suffers where nothing can be written.
+void mark_used(sqlite3* db, const std::vector<int64_t>& ids, int64_t now) {
+  if (ids.size() > 1 && !execute(db, "BEGIN IMMEDIATE", "written")) return;
+  Statement touch(db, "UPDATE blobs SET used = ?2 WHERE id = ?1", "written");
+  for (const int64_t id : ids) {
+    if (!touch.reset().bind(id).bind(now).run()) break;
+  }
+  touch.reset();
+  if (ids.size() > 1 && !execute(db, "COMMIT", "written")) {
+    (void)execute(db, "ROLLBACK", "rolled back");
+  }
+}
+
 /// The least recently used, as many as are over the bounds.
 Result<std::vector<int64_t>> surplus(sqlite3* db,
                                      const std::string& table,
@@ -130,25 +174,60 @@ Result<std::optional<std::string>> BlobTable::get(const std::string& owner,
                                                   const std::string& key) const {
   std::optional<std::string> value;
   const Status done = database_->use([&](sqlite3* db) -> Status {
-    int64_t id = 0;
-    {
-      Statement asked(db,
-                      "SELECT id, value FROM blobs"
-                      " WHERE tbl = ?1 AND owner = ?2 AND key = ?3 AND created >= ?4",
-                      "read");
-      const auto row = asked.bind(name_).bind(owner).bind(key).bind(oldest_allowed()).step();
-      if (!row) return row.error();
-      if (!*row) return {};
-      id = asked.integer(0);
-      value = asked.bytes(1);
-    }
-    Statement touch(db, "UPDATE blobs SET used = ?2 WHERE id = ?1", "written");
-    // Only the order of leaving suffers where nothing can be written.
-    (void)touch.bind(id).bind(database_->now()).run();
+    auto found = ValueReader(db, name_, owner, oldest_allowed()).read(key);
+    if (!found) return found.error();
+    if (!*found) return {};
+    value = std::move((*found)->value);
+    mark_used(db, {(*found)->id}, database_->now());
     return {};
   });
   if (!done) return done.error();
   return value;
+}
+
+Result<bool> BlobTable::has(const std::string& owner, const std::string& key) const {
+  bool found = false;
+  const Status done = database_->use([&](sqlite3* db) -> Status {
+    Statement asked(db,
+                    "SELECT 1 FROM blobs"
+                    " WHERE tbl = ?1 AND owner = ?2 AND key = ?3 AND created >= ?4",
+                    "read");
+    const auto row = asked.bind(name_).bind(owner).bind(key).bind(oldest_allowed()).step();
+    if (!row) return row.error();
+    found = *row;
+    return {};
+  });
+  if (!done) return done.error();
+  return found;
+}
+
+Status BlobTable::follow(const std::string& owner, std::string key, const Next& next) const {
+  std::optional<Error> refused;  // apart: it says nothing of the file
+  const Status done = database_->use([&](sqlite3* db) -> Status {
+    if (auto begun = execute(db, "BEGIN", "read"); !begun) return begun;
+    std::vector<int64_t> ids;
+    Status read;
+    {
+      ValueReader values(db, name_, owner, oldest_allowed());
+      while (read && !refused && !key.empty()) {
+        auto found = values.read(key);
+        if (!found) {
+          read = found.error();
+          break;
+        }
+        if (*found) ids.push_back((*found)->id);
+        auto following =
+            next(key, *found ? std::optional(std::move((*found)->value)) : std::nullopt);
+        if (!following) refused = following.error();
+        key = following ? std::move(*following) : std::string();
+      }
+    }
+    (void)execute(db, "ROLLBACK", "read");  // nothing was written
+    if (read) mark_used(db, ids, database_->now());
+    return read;
+  });
+  if (!done) return done;
+  return refused ? Status(*refused) : Status();
 }
 
 Result<bool> BlobTable::erase(const std::string& owner, const std::string& key) const {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,6 +49,17 @@ class BlobTable {
 
   /// The value, which counts as used; nothing when there is none or it is too old.
   Result<std::optional<std::string>> get(const std::string& owner, const std::string& key) const;
+
+  /// Whether there is a value. It does not count as used.
+  Result<bool> has(const std::string& owner, const std::string& key) const;
+
+  /// The key that follows a value (nothing: there is none under this key); empty at the end.
+  using Next = std::function<Result<std::string>(const std::string& key,
+                                                 const std::optional<std::string>& value)>;
+
+  /// One value after another, as they are at one moment: all of them count as used. Errors: those
+  /// of `next` too, which end it.
+  Status follow(const std::string& owner, std::string key, const Next& next) const;
 
   /// False: there was none. What was erased is gone from the disk.
   Result<bool> erase(const std::string& owner, const std::string& key) const;

@@ -168,5 +168,39 @@ TEST_CASE("blob table: threads, and processes beside each other, lose nothing") 
   CHECK(rig.table.newest("", 1000)->size() == 300);
 }
 
+TEST_CASE("blob table: values that name each other are read as one, and count as used") {
+  TestFolder folder;
+  const auto database = Database::open(folder.options()).value();
+  const BlobTable table(*database, "t", {.max_entries = 4});
+  for (const char* key : {"c", "b", "a", "x"}) {
+    ++folder.now;
+    const std::string next = std::string(1, static_cast<char>(key[0] + 1));
+    REQUIRE(table.put("", key, key[0] == 'c' ? "" : next));
+  }
+  ++folder.now;
+  std::string order;
+  const auto next = [&](const std::string& key,
+                        const std::optional<std::string>& value) -> Result<std::string> {
+    order += key;
+    if (!value) return Error{ErrorCode::kNotFound, key};
+    return *value;
+  };
+  CHECK(table.follow("", "a", next));
+  CHECK(order == "abc");
+  // Whoever is not among them goes first.
+  ++folder.now;
+  REQUIRE(table.put("", "y", "v"));
+  CHECK_FALSE(table.has("", "x").value());
+  CHECK(table.has("", "c").value());
+  // What the caller says of a value is no damage of the file.
+  const Status refused =
+      table.follow("", "a", [](const std::string&, const std::optional<std::string>&) {
+        return Result<std::string>(Error{ErrorCode::kCorrupt, "cannot be read"});
+      });
+  CHECK(refused.error().code == ErrorCode::kCorrupt);
+  CHECK(database->damaged() == 0);
+  CHECK(table.follow("", "none", next).error().code == ErrorCode::kNotFound);
+}
+
 }  // namespace
 }  // namespace tandem::store

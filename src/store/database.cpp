@@ -1,10 +1,12 @@
 #include "store/database.h"
 
 #include <fcntl.h>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <ctime>
 #include <system_error>
 
 #include "base/fd.h"
@@ -126,6 +128,21 @@ Status in_transaction(sqlite3* db, const std::function<Status(sqlite3*)>& work) 
   return done;
 }
 
+/// Files that were set aside: what their names begin with.
+std::filesystem::path aside_name(const std::filesystem::path& file) {
+  return file.filename().string() + ".corrupt";
+}
+
+std::vector<std::filesystem::path> files_aside(const std::filesystem::path& file) {
+  std::vector<std::filesystem::path> found;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(file.parent_path(), failed)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(aside_name(file).string())) found.push_back(entry.path());
+  }
+  return found;
+}
+
 Status empty_log(sqlite3* db) { return execute(db, "PRAGMA wal_checkpoint(TRUNCATE)", "written"); }
 
 }  // namespace
@@ -155,8 +172,16 @@ void Database::close() {
   db_ = nullptr;
 }
 
+Database::FileId Database::file_now() const {
+  struct stat found{};
+  if (::stat(file().c_str(), &found) != 0) return {};
+  return {.device = found.st_dev, .inode = found.st_ino};
+}
+
 Status Database::connect() {
+  if (auto made = make_folder(folder()); !made) return made;
   if (auto made = make_private_file(file()); !made) return made;
+  opened_ = file_now();
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;  // mutex_ is ours
   const int code = sqlite3_open_v2(file().c_str(), &db_, flags, nullptr);
   if (code != SQLITE_OK) return sqlite_error(db_, code, "opened");
@@ -171,39 +196,50 @@ Status Database::connect() {
 Status Database::connect_or_replace() {
   Status connected = connect();
   if (!connected && connected.error().code == ErrorCode::kCorrupt) {
-    if (auto moved = move_aside(); !moved) return moved;
+    if (auto moved = set_aside(); !moved) return moved;
     connected = connect();
   }
   if (!connected) close();
   return connected;
 }
 
-/// Leaves the place free for a new file.
-Status Database::move_aside() {
+/// Leaves the place free for a new file. Of files set aside the last one stays.
+Status Database::set_aside() {
   close();
-  const std::string from = file().string();
+  if (file_now() != opened_) return {};  // another process was first
+  for (const std::filesystem::path& old : files_aside(file())) ::unlink(old.c_str());
+  const std::time_t seconds = now() / 1'000'000;
+  const std::string kept =
+      fmt::format("{}-{:%Y%m%dT%H%M%SZ}", aside_name(file()).string(), fmt::gmtime(seconds));
   for (const char* part : kParts) {
-    const std::string old = from + part;
-    const std::string kept = from + ".corrupt" + part;
-    if (::rename(old.c_str(), kept.c_str()) == 0) continue;
-    if (errno != ENOENT) return file_error("move aside", old, errno);
-    ::unlink(kept.c_str());  // of an earlier one
+    const std::string old = file().string() + part;
+    const std::string place = (folder() / kept).string() + part;
+    if (::rename(old.c_str(), place.c_str()) != 0 && errno != ENOENT) {
+      return file_error("set aside", old, errno);
+    }
   }
-  TANDEM_LOG(kWarn, "{} is damaged: it is now {}.corrupt, and a new one was begun", from, from);
+  ++damaged_;
+  TANDEM_LOG(kError, "{} was damaged, and what it kept is lost: it is now {}, and a new one begins",
+             file().string(), kept);
   return {};
 }
 
 /// Replaces the file when the status says that it is damaged.
 Status Database::checked(Status status) {
   if (status || status.error().code != ErrorCode::kCorrupt) return status;
-  Status replaced = move_aside();
+  Status replaced = set_aside();
   if (replaced) replaced = connect_or_replace();
   if (!replaced) TANDEM_LOG(kError, "{}", replaced.error().message);
-  return status;
+  return Error{ErrorCode::kCorrupt,
+               fmt::format("the state file was damaged ({}): it was set aside, {}; what was kept "
+                           "is lost",
+                           status.error().message,
+                           replaced ? "and a new one begun" : "but no new one could be begun")};
 }
 
 Status Database::use(const std::function<Status(sqlite3*)>& work) {
   const std::lock_guard lock(mutex_);
+  if (db_ != nullptr && file_now() != opened_) close();  // set aside or removed by others
   if (db_ == nullptr) {
     if (auto connected = connect_or_replace(); !connected) return connected;
   }
@@ -250,11 +286,22 @@ Status Database::purge(const std::string& table) {
   });
   if (!erased) return erased;
   if (table.empty()) {
-    for (const char* part : kParts) ::unlink((file().string() + ".corrupt" + part).c_str());
+    for (const std::filesystem::path& old : files_aside(file())) ::unlink(old.c_str());
   }
   return use([&](sqlite3* db) -> Status {
     if (auto shrunk = execute(db, "VACUUM", "shrunk"); !shrunk) return shrunk;
     return empty_log(db);
+  });
+}
+
+Status Database::check() {
+  return use([&](sqlite3* db) -> Status {
+    Statement asked(db, "PRAGMA quick_check(1)", "checked");
+    const auto row = asked.step();
+    if (!row) return row.error();
+    const std::string word = *row ? asked.bytes(0) : "ok";
+    if (word == "ok") return {};
+    return Error{ErrorCode::kCorrupt, word};
   });
 }
 
@@ -265,9 +312,11 @@ void Database::clear_log() {
 
 uint64_t Database::file_bytes() const {
   uint64_t sum = 0;
-  for (const char* part : {"", "-wal", ".corrupt", ".corrupt-wal"}) {
+  std::vector<std::filesystem::path> files = files_aside(file());
+  for (const char* part : {"", "-wal"}) files.emplace_back(file().string() + part);
+  for (const std::filesystem::path& path : files) {
     std::error_code missing;
-    const uint64_t size = std::filesystem::file_size(file().string() + part, missing);
+    const uint64_t size = std::filesystem::file_size(path, missing);
     if (!missing) sum += size;
   }
   return sum;

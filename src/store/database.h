@@ -1,6 +1,7 @@
 // An embedded database in a state folder: opened, repaired, purged. FORMAT.md says what is in it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -37,8 +38,9 @@ struct TableFigures {
 };
 
 /// One connection, shared by threads: they wait for each other, and for other processes up to the
-/// busy timeout. A damaged file costs its content, never the process: it is moved aside, a new one
-/// is begun, and the call that found it gives kCorrupt.
+/// busy timeout. A damaged file costs its content, never the process: it is set aside under a name
+/// with the date, a new one is begun, and the call that found it gives kCorrupt, with both. Where
+/// another process did so, or removed the file, the next call goes on with the new one.
 class Database {
  public:
   /// Makes folder (mode 0700) and file (0600) where there are none. Errors: kIo (cannot be made,
@@ -70,7 +72,14 @@ class Database {
   /// Overwrites what was erased in the log too, as far as nobody reads it.
   void clear_log();
 
-  /// Bytes that the state takes on disk: database, log, and a damaged file that was moved aside.
+  /// Looks for damage without waiting until it is read: a pass over the file, some 0.4 s a GB from
+  /// memory. What is found is dealt with as ever.
+  Status check();
+
+  /// Damaged files that this process set aside.
+  uint64_t damaged() const { return damaged_; }
+
+  /// Bytes that the state takes on disk: database, log, and a damaged file that was set aside.
   uint64_t file_bytes() const;
 
   int64_t now() const { return options_.now(); }
@@ -80,15 +89,25 @@ class Database {
  private:
   explicit Database(DatabaseOptions options) : options_(std::move(options)) {}
 
+  /// Which file lies at the path of the state.
+  struct FileId {
+    uint64_t device = 0;
+    uint64_t inode = 0;
+    bool operator==(const FileId&) const = default;
+  };
+
+  FileId file_now() const;
   Status connect();
   Status connect_or_replace();
-  Status move_aside();
+  Status set_aside();
   void close();
   Status checked(Status status);
 
   const DatabaseOptions options_;
   std::mutex mutex_;
   sqlite3* db_ = nullptr;  // null: could not be opened again
+  FileId opened_;          // what db_ is
+  std::atomic<uint64_t> damaged_ = 0;
 };
 
 }  // namespace tandem::store

@@ -32,6 +32,19 @@ void overwrite(const std::filesystem::path& file, size_t from, size_t size) {
   out << std::string(size, '#');
 }
 
+/// Names of damaged files that were set aside, without their logs.
+std::vector<std::string> aside(const TestFolder& folder) {
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.state())) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("state.db.corrupt") && !name.ends_with("-shm") &&
+        !name.ends_with("-wal")) {
+      found.push_back(name);
+    }
+  }
+  return found;
+}
+
 TEST_CASE("state file: only its owner can read it") {
   TestFolder folder;
   const auto database = opened(folder);
@@ -96,10 +109,11 @@ TEST_CASE("state file: one that is no database is moved aside and a new one begu
   BlobTable table(*database, "t");
   CHECK_FALSE(table.get("", "k").value());
   CHECK(table.put("", "k", "w"));
-  CHECK(std::filesystem::exists(folder.state() / "state.db.corrupt"));
+  CHECK(aside(folder) == std::vector<std::string>{"state.db.corrupt-19700112T134640Z"});
+  CHECK(database->damaged() == 1);
   // A purge takes it too.
   REQUIRE(database->purge());
-  CHECK_FALSE(std::filesystem::exists(folder.state() / "state.db.corrupt"));
+  CHECK(aside(folder).empty());
 }
 
 TEST_CASE("state file: damage found while it is used costs the content, not the process") {
@@ -120,10 +134,54 @@ TEST_CASE("state file: damage found while it is used costs the content, not the 
   for (int i = 0; i < 50 && !found; ++i) {
     const auto got = table.get("", std::to_string(i));
     found = !got && got.error().code == ErrorCode::kCorrupt;
+    if (found) CHECK(got.error().message.find("a new one begun") != std::string::npos);
   }
   CHECK(found);
+  CHECK(database->damaged() == 1);
+  CHECK(aside(folder).size() == 1);
   CHECK(table.put("", "k", "v"));
   CHECK(table.get("", "k").value() == "v");
+}
+
+TEST_CASE("state file: one damaged page is found by a look at the whole file") {
+  TestFolder folder;
+  {
+    const auto database = opened(folder);
+    BlobTable table(*database, "t");
+    for (int i = 0; i < 200; ++i) REQUIRE(table.put("", fmt::format("key {}", i), "v"));
+  }
+  const auto size = std::filesystem::file_size(folder.state() / "state.db");
+  overwrite(folder.state() / "state.db", size - 4096, 4096);
+  const auto database = opened(folder);
+  CHECK(database->damaged() == 0);
+  const Status found = database->check();
+  REQUIRE_FALSE(found);
+  CHECK(found.error().code == ErrorCode::kCorrupt);
+  CHECK(database->check());
+  CHECK(BlobTable(*database, "t").put("", "k", "v"));
+}
+
+TEST_CASE("state file: servers that share it go on with the new one, and set aside none twice") {
+  TestFolder folder;
+  const auto first = opened(folder);
+  const auto second = opened(folder);
+  const BlobTable ours(*first, "t");
+  const BlobTable theirs(*second, "t");
+  for (int i = 0; i < 200; ++i) REQUIRE(ours.put("", std::to_string(i), std::string(3000, 'x')));
+  let_go(*first);
+  overwrite(folder.state() / "state.db", 65536, 300'000);
+  REQUIRE_FALSE(first->check());
+  REQUIRE(ours.put("", "k", "v"));
+  CHECK(theirs.get("", "k").value() == "v");
+  CHECK(theirs.put("", "k", "w"));
+  CHECK(ours.get("", "k").value() == "w");
+  CHECK(second->damaged() == 0);
+  CHECK(aside(folder).size() == 1);
+  // The same where somebody removed it.
+  std::filesystem::remove_all(folder.state());
+  CHECK_FALSE(ours.get("", "k").value());
+  CHECK(ours.put("", "k", "v"));
+  CHECK(theirs.get("", "k").value() == "v");
 }
 
 TEST_CASE("state file: a folder that cannot be written is an error that names it") {

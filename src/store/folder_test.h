@@ -1,6 +1,8 @@
 // A state folder for tests, gone with its object, and a clock moved by hand.
 #pragma once
 
+#include <sqlite3.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -46,5 +48,14 @@ class TestFolder {
  private:
   std::filesystem::path path_;
 };
+
+/// Has all that was written in the file, and nothing of it in memory.
+inline void let_go(Database& database) {
+  (void)database.purge("none");
+  (void)database.use([](sqlite3* db) -> Status {
+    sqlite3_db_release_memory(db);
+    return {};
+  });
+}
 
 }  // namespace tandem::store

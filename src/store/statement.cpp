@@ -73,6 +73,12 @@ Statement& Statement::bind_blob(std::string_view bytes) {
   return *this;
 }
 
+Statement& Statement::reset() {
+  sqlite3_reset(statement_);
+  next_ = 1;
+  return *this;
+}
+
 Result<bool> Statement::step() {
   if (failed_ != SQLITE_OK) return sqlite_error(db_, failed_, doing_);
   const int code = sqlite3_step(statement_);

@@ -31,6 +31,9 @@ class Statement {
   Statement& bind(int64_t number);
   Statement& bind_blob(std::string_view bytes);
 
+  /// Ready for other parameters.
+  Statement& reset();
+
   /// True: there is a row, whose columns can be read.
   Result<bool> step();
   /// Runs to the end, whatever rows there are.

@@ -6,7 +6,8 @@
 
 namespace tandem::store {
 
-WriteQueue::WriteQueue(WriteQueueOptions options) : options_(options), worker_([this] { run(); }) {}
+WriteQueue::WriteQueue(WriteQueueOptions options, std::function<void()> when_idle)
+    : options_(options), when_idle_(std::move(when_idle)), worker_([this] { run(); }) {}
 
 WriteQueue::~WriteQueue() {
   {
@@ -35,6 +36,15 @@ bool WriteQueue::post(size_t bytes, Task task) {
   return true;
 }
 
+void WriteQueue::nudge() {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back({.bytes = 0, .task = [] { return Status(); }});
+    ++left_;
+  }
+  changed_.notify_all();
+}
+
 bool WriteQueue::put(
     const BlobTable& table, std::string owner, std::string key, std::string value, int64_t began) {
   const size_t bytes = owner.size() + key.size() + value.size();
@@ -46,6 +56,12 @@ bool WriteQueue::settle(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
   const uint64_t wanted = left_;
   return changed_.wait_for(lock, limit, [&] { return done_ >= wanted; });
+}
+
+void WriteQueue::settle() {
+  std::unique_lock lock(mutex_);
+  const uint64_t wanted = left_;
+  changed_.wait(lock, [&] { return done_ >= wanted; });
 }
 
 void WriteQueue::keep_trimmed(BlobTable table) {
@@ -77,15 +93,17 @@ void WriteQueue::run() {
     if (waiting_.empty()) return;  // stopping
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
+    const bool is_last = waiting_.empty();
     lock.unlock();
-    run_one(std::move(next));
+    run_one(std::move(next), is_last);
     lock.lock();
   }
 }
 
-void WriteQueue::run_one(Waiting next) {
+void WriteQueue::run_one(Waiting next, bool is_last) {
   const Status written = next.task();
   next.task = nullptr;  // outside of the lock
+  if (is_last && when_idle_) when_idle_();
   {
     const std::lock_guard lock(mutex_);
     waiting_bytes_ -= next.bytes;
@@ -110,6 +128,7 @@ void WriteQueue::trim_tables() {
       complain(trimmed.error().message);
     }
   }
+  if (when_idle_) when_idle_();
 }
 
 /// Under the lock.

@@ -28,7 +28,8 @@ class WriteQueue {
  public:
   using Task = std::function<Status()>;
 
-  explicit WriteQueue(WriteQueueOptions options = {});
+  /// `when_idle` is called on that thread whenever nothing waits any more, before settle() knows.
+  explicit WriteQueue(WriteQueueOptions options = {}, std::function<void()> when_idle = {});
   /// Runs what waits, then ends.
   ~WriteQueue();
   WriteQueue(const WriteQueue&) = delete;
@@ -46,8 +47,13 @@ class WriteQueue {
            std::string value,
            int64_t began = unix_microseconds());
 
+  /// Has `when_idle` called, after what waits.
+  void nudge();
+
   /// Waits until everything left before is written. False: not within the limit.
   bool settle(std::chrono::milliseconds limit);
+  /// The same however long it takes.
+  void settle();
 
   /// Trims the table from time to time, so that it gets no older where nothing is put.
   void keep_trimmed(BlobTable table);
@@ -62,11 +68,12 @@ class WriteQueue {
   };
 
   void run();
-  void run_one(Waiting next);
+  void run_one(Waiting next, bool is_last);
   void trim_tables();
   void complain(const std::string& why);
 
   const WriteQueueOptions options_;
+  const std::function<void()> when_idle_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Waiting> waiting_;

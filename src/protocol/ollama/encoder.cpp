@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "protocol/ollama/errors.h"
+#include "protocol/openai/encoding.h"
 
 namespace tandem::protocol::ollama {
 namespace {
@@ -41,9 +42,12 @@ class Encoder final : public AnswerEncoder {
   void began() override { first_ = head_.clock->now(); }
 
   std::string delta(uint32_t, const chat::Delta& delta) override {
-    if (delta.text.empty()) return {};
+    const bool tells = head_.logprobs && !delta.logprobs.empty();
+    if (delta.text.empty() && !tells) return {};
     const bool is_text = delta.channel == chat::Channel::kText;
-    return line(part(is_text ? delta.text : "", is_text ? "" : delta.text));
+    Json out = part(is_text ? delta.text : "", is_text ? "" : delta.text);
+    if (tells) out["logprobs"] = openai::encode_tokens(delta.logprobs);
+    return line(out);
   }
 
   std::string call_started(uint32_t, const chat::CallStarted& call) override {
@@ -86,6 +90,7 @@ class Encoder final : public AnswerEncoder {
       if (block.kind == Kind::kCall) calls.push_back(encode_call(block, calls.size()));
     }
     Json out = part(answer.joined(Kind::kText), answer.joined(Kind::kThinking), std::move(calls));
+    if (head_.logprobs) out["logprobs"] = openai::encode_tokens(answer.logprobs);
     add_end(answer.end, total, out);
     return dump(out);
   }

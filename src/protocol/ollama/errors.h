@@ -13,4 +13,7 @@ Json error_body(const Error& error);
 /// A whole response, with the status of the OpenAI wire.
 net::Response error_response(const Error& error);
 
+/// A fault in the shape of the OpenAI wire (net::fault), as one of this.
+void restate_fault(net::Response& fault);
+
 }  // namespace tandem::protocol::ollama

@@ -153,6 +153,47 @@ TEST_CASE("ollama: what has no effect and would change an answer there is told")
         "options.num_ctx is 100000, and the model has a context of 4096 here");
 }
 
+TEST_CASE("ollama: logprobs of the tokens drawn, whole as streamed, of both kinds of answers") {
+  DirectApi api([](const chat::Request&) {
+    const auto entry = [](const char* bytes) {
+      return chat::LogprobEntry{.token = {.bytes = bytes, .logprob = -0.5F},
+                                .top = {{.bytes = bytes, .logprob = -0.5F}}};
+    };
+    std::vector<chat::Event> out;
+    for (const char* word : {"a", "b"}) {
+      out.push_back(
+          {.choice = 0,
+           .body = chat::Delta{
+               .channel = chat::Channel::kText, .text = word, .logprobs = {entry(word)}}});
+    }
+    out.push_back({.choice = 0,
+                   .body = chat::Delta{
+                       .channel = chat::Channel::kText, .text = {}, .logprobs = {entry("\xC3")}}});
+    out.push_back({.choice = 0, .body = chat::End{}});
+    return out;
+  });
+  for (const char* path : {"/api/chat", "/api/generate"}) {
+    Json ask = Json::parse(std::string(kAsk) + "}");
+    ask["prompt"] = "x";
+    ask["logprobs"] = true;
+    ask["top_logprobs"] = 1;
+    Json streamed = Json::array();
+    for (const Json& piece : lines(api.respond("POST", path, dump(ask)))) {
+      for (const Json& entry : piece.value("logprobs", Json::array())) streamed.push_back(entry);
+    }
+    CHECK(api.service().last_request().logprobs == 1U);
+    ask["stream"] = false;
+    CHECK(api.post(path, dump(ask))["logprobs"] == streamed);
+    REQUIRE(streamed.size() == 3);
+    CHECK(streamed[0] == Json::parse(R"({"token":"a","logprob":-0.5,"bytes":[97],
+        "top_logprobs":[{"token":"a","logprob":-0.5,"bytes":[97]}]})"));
+    CHECK(streamed[2]["bytes"] == Json::array({0xC3}));
+    ask.erase("logprobs");
+    ask.erase("top_logprobs");
+    CHECK_FALSE(api.post(path, dump(ask)).contains("logprobs"));
+  }
+}
+
 TEST_CASE("ollama: calls and results without ids get some, by name and order") {
   DirectApi api(thought_text_and_call);
   api.post("/api/chat", R"({"stream":false,"messages":[{"role":"user","content":"x"},
@@ -217,7 +258,9 @@ TEST_CASE("ollama: what is wrong or not offered is an error by name") {
       {"/api/chat", std::string(kAsk) + R"(,"options":[]})", 400, "options"},
       {"/api/chat", std::string(kAsk) + R"(,"think":3})", 400, "think"},
       {"/api/chat", std::string(kAsk) + R"(,"tools":[{"type":"function"}]})", 400, "tools[0]"},
-      {"/api/chat", std::string(kAsk) + R"(,"logprobs":true})", 400, "logprobs"},
+      {"/api/chat", std::string(kAsk) + R"(,"logprobs":1})", 400, "logprobs"},
+      {"/api/chat", std::string(kAsk) + R"(,"top_logprobs":2})", 400, "top_logprobs"},
+      {"/api/generate", R"({"prompt":"x","logprobs":true,"top_logprobs":21})", 400, "20"},
       {"/api/chat", std::string(kAsk) + R"(,"format":"xml"})", 400, "format"},
       {"/api/chat", R"({"model":"other","messages":[]})", 404, "other"},
       {"/api/generate", R"({"prompt":"x","suffix":"y"})", 400, "suffix"},

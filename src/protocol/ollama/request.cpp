@@ -6,6 +6,7 @@
 #include "protocol/ollama/options.h"
 #include "protocol/openai/messages.h"
 #include "protocol/openai/role_mapping.h"
+#include "protocol/openai/shared_fields.h"
 
 namespace tandem::protocol::ollama {
 namespace {
@@ -53,8 +54,7 @@ void read_common(Fields& fields, const ParseContext& context, WireRequest& out) 
   out.stream = fields.boolean("stream").value_or(true);
   read_options(fields, context, out);
   read_format(fields, out.request);
-  refuse_unless_empty(fields, "logprobs");
-  refuse_unless_empty(fields, "top_logprobs");
+  openai::read_logprobs(fields, context, out.request);
   read_guards(fields, context, out.request.guards);
   fields.accept({"keep_alive", "truncate", "shift"});
 }

@@ -14,6 +14,8 @@ using std::chrono::milliseconds;
 /// What goes to a watcher at once that is behind: less than a connection may have waiting.
 constexpr size_t kPieceBytes = 256 * 1024;
 constexpr milliseconds kCatchUp{5};
+/// How often a record that is still to be finished is looked for.
+constexpr std::chrono::seconds kLook{2};
 
 }  // namespace
 
@@ -25,7 +27,8 @@ BackgroundRun::BackgroundRun(const KeptResponses& kept,
       owner_(std::move(owner)),
       keep_alive_(keep_alive),
       record_(std::move(record)),
-      events_(std::make_shared<std::vector<std::string>>()) {}
+      events_(std::make_shared<std::vector<std::string>>()),
+      looked_(std::chrono::steady_clock::now()) {}
 
 void BackgroundRun::send(net::Response response) {
   {
@@ -47,6 +50,7 @@ bool BackgroundRun::write(std::string piece) {
     note(event);
     events_->emplace_back(event);
   }
+  look_whether_kept();
   std::erase_if(watchers_, [this](const auto& watcher) {
     if (push(*watcher)) return false;
     if (watcher->reply) pull(watcher);
@@ -73,6 +77,16 @@ void BackgroundRun::note(std::string_view event) {
   } else if (is_end(name)) {
     record_.response = event_data(event).value("response", Json::object());
   }
+}
+
+void BackgroundRun::look_whether_kept() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!on_gone_ || now - looked_ < kLook) return;
+  looked_ = now;
+  kept_.check_later(owner_, record_.id(), [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self && !self->is_over()) self->on_gone_();
+  });
 }
 
 void BackgroundRun::finish() {

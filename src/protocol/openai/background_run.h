@@ -1,6 +1,7 @@
 // A response that is made without its client's connection, and those who watch it.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -57,6 +58,10 @@ class BackgroundRun final : public net::Reply, public std::enable_shared_from_th
   /// What is called once it is over, from the thread of the Call. Set before that begins.
   void on_over(std::function<void()> callback) { on_over_ = std::move(callback); }
 
+  /// What is called, from another thread, when its record is found gone while it is made: another
+  /// server of the folder erased it, or a purge did. Set before that begins.
+  void on_gone(std::function<void()> callback) { on_gone_ = std::move(callback); }
+
  private:
   struct Watcher {
     ReplyPtr reply;
@@ -65,6 +70,7 @@ class BackgroundRun final : public net::Reply, public std::enable_shared_from_th
   };
 
   void note(std::string_view event);
+  void look_whether_kept();
   bool push(Watcher& watcher);
   void pull(const std::shared_ptr<Watcher>& watcher);
   bool catch_up(const std::shared_ptr<Watcher>& watcher);
@@ -73,6 +79,7 @@ class BackgroundRun final : public net::Reply, public std::enable_shared_from_th
   const std::string owner_;
   const std::chrono::milliseconds keep_alive_;
   std::function<void()> on_over_;
+  std::function<void()> on_gone_;
 
   mutable std::mutex mutex_;  // guards what follows
   mutable std::condition_variable changed_;
@@ -81,6 +88,7 @@ class BackgroundRun final : public net::Reply, public std::enable_shared_from_th
   std::vector<std::shared_ptr<Watcher>> watchers_;          // that have all events so far
   std::optional<net::Response> refusal_;
   std::optional<Error> trouble_;
+  std::chrono::steady_clock::time_point looked_;  // for its record
   bool over_ = false;
 };
 

@@ -10,25 +10,8 @@
 namespace tandem::protocol::openai {
 namespace {
 
-Json encode_token(const chat::TokenText& token) {
-  Json bytes = Json::array();
-  for (const char c : token.bytes) bytes.push_back(static_cast<unsigned char>(c));
-  Json out;
-  out["token"] = lossy_utf8(token.bytes);
-  out["logprob"] = finite_logprob(token.logprob);
-  out["bytes"] = std::move(bytes);
-  return out;
-}
-
 Json encode_logprobs(const std::vector<chat::LogprobEntry>& entries) {
-  Json content = Json::array();
-  for (const chat::LogprobEntry& entry : entries) {
-    Json out = encode_token(entry.token);
-    out["top_logprobs"] = Json::array();
-    for (const chat::TokenText& top : entry.top) out["top_logprobs"].push_back(encode_token(top));
-    content.push_back(std::move(out));
-  }
-  return Json{{"content", std::move(content)}, {"refusal", nullptr}};
+  return Json{{"content", encode_tokens(entries)}, {"refusal", nullptr}};
 }
 
 Json encode_calls(const Answer& answer) {

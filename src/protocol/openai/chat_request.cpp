@@ -10,13 +10,6 @@
 namespace tandem::protocol::openai {
 namespace {
 
-void read_logprobs(Fields& fields, const ParseContext& context, chat::Request& out) {
-  const bool wanted = fields.boolean("logprobs").value_or(false);
-  const auto top = fields.integer("top_logprobs", -1, context.options.max_top_logprobs);
-  if (wanted) out.logprobs = top ? static_cast<uint32_t>(std::max<int64_t>(*top, 0)) : 0;
-  if (!wanted && top.value_or(0) > 0) fields.refuse("top_logprobs", "needs logprobs to be true");
-}
-
 bool read_continuation(Fields& fields, const Json& messages) {
   const bool wanted = fields.boolean("continue_final_message").value_or(false);
   const auto adds = fields.boolean("add_generation_prompt");

@@ -5,6 +5,19 @@
 #include "net/sse.h"
 
 namespace tandem::protocol::openai {
+namespace {
+
+Json encode_token(const chat::TokenText& token) {
+  Json bytes = Json::array();
+  for (const char c : token.bytes) bytes.push_back(static_cast<unsigned char>(c));
+  Json out;
+  out["token"] = lossy_utf8(token.bytes);
+  out["logprob"] = finite_logprob(token.logprob);
+  out["bytes"] = std::move(bytes);
+  return out;
+}
+
+}  // namespace
 
 Json encode_head(const AnswerHead& head, const char* object) {
   Json out;
@@ -35,6 +48,17 @@ std::string encode_close(const AnswerHead& head, const char* object, const chat:
     out = net::encode_sse(dump(last));
   }
   return out + net::encode_sse("[DONE]");
+}
+
+Json encode_tokens(const std::vector<chat::LogprobEntry>& entries) {
+  Json out = Json::array();
+  for (const chat::LogprobEntry& entry : entries) {
+    Json token = encode_token(entry.token);
+    token["top_logprobs"] = Json::array();
+    for (const chat::TokenText& top : entry.top) token["top_logprobs"].push_back(encode_token(top));
+    out.push_back(std::move(token));
+  }
+  return out;
 }
 
 double finite_logprob(float logprob) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "protocol/answer.h"
 #include "protocol/json.h"
@@ -16,6 +17,9 @@ Json encode_usage(const chat::Usage& usage);
 
 /// The end of a stream: a chunk with the usage when it was asked for, then [DONE].
 std::string encode_close(const AnswerHead& head, const char* object, const chat::Usage& total);
+
+/// Drawn tokens, each {token, logprob, bytes, top_logprobs: the same of the likeliest}.
+Json encode_tokens(const std::vector<chat::LogprobEntry>& entries);
 
 /// JSON has no infinity: as the OpenAI wire does, the unlikely is -9999.
 double finite_logprob(float logprob);

@@ -94,8 +94,8 @@ Result<KeptResponse> KeptResponses::failed(const std::string& owner, KeptRespons
                         ? "the end of this response could not be written to disk: ask again"
                         : "the server ended before this response did: ask again";
   kept.response["error"] = Json{{"code", "server_error"}, {"message", why}};
-  const auto replaced = records_.replace(owner, kept.id(), encode(kept));
-  if (!replaced) return replaced.error();
+  // Where that cannot be written either it is found again the next time.
+  (void)records_.replace(owner, kept.id(), encode(kept));
   return kept;
 }
 
@@ -118,16 +118,50 @@ bool KeptResponses::put_later(const std::string& owner,
 
 void KeptResponses::put_answer_later(const std::string& owner,
                                      KeptResponse kept,
-                                     std::string answer) const {
+                                     std::string answer,
+                                     std::function<void(Status)> done) const {
   const size_t size = kept.bytes + answer.size();
-  store_.queue().post(size,
-                      [records = records_, owner, kept = std::move(kept),
-                       answer = std::move(answer)]() mutable -> Status {
-                        kept.response = response_in(answer);
-                        if (kept.id().empty())
-                          return Error{ErrorCode::kInternal, "an answer has no response"};
-                        return records.put(owner, kept.id(), encode(kept), kept.began);
-                      });
+  const bool left = store_.queue().post(
+      size,
+      [records = records_, owner, kept = std::move(kept), answer = std::move(answer),
+       done]() mutable -> Status {
+        kept.response = response_in(answer);
+        Status put = kept.id().empty() ? Error{ErrorCode::kInternal, "an answer has no response"}
+                                       : records.put(owner, kept.id(), encode(kept), kept.began);
+        done(put);
+        return put;
+      });
+  if (!left) done(Error{ErrorCode::kBusy, "too much waits to be written"});
+}
+
+Result<bool> KeptResponses::has(const std::string& owner, const std::string& id) const {
+  settle();
+  return records_.has(owner, id);
+}
+
+void KeptResponses::check_later(const std::string& owner,
+                                const std::string& id,
+                                std::function<void()> on_gone) const {
+  const auto look = [records = records_, owner, id, on_gone = std::move(on_gone)]() -> Status {
+    const auto found = records.has(owner, id);
+    if (found && !*found) on_gone();
+    return {};
+  };
+  store_.queue().post(owner.size() + id.size(), look);
+}
+
+Status KeptResponses::follow(const std::string& owner,
+                             const std::string& id,
+                             const Visit& visit) const {
+  settle();
+  const auto next = [&](const std::string& key,
+                        const std::optional<std::string>& value) -> Result<std::string> {
+    if (!value) return visit(key, std::nullopt);
+    auto kept = decode(*value);
+    if (!kept) return kept.error();
+    return visit(key, std::move(*kept));
+  };
+  return records_.follow(owner, id, next);
 }
 
 void KeptResponses::replace_later(const std::string& owner,

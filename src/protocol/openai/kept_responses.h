@@ -51,9 +51,13 @@ class KeptResponses {
                  KeptResponse kept,
                  std::function<void(Error)> on_failure) const;
 
-  /// Leaves a record to be written whose response is what a client got: a body, or the event that
-  /// ended its stream. Too much that waits: it is dropped, and counted by the queue.
-  void put_answer_later(const std::string& owner, KeptResponse kept, std::string answer) const;
+  /// Leaves a record to be written whose response is what a client is to get: a body, or the event
+  /// that ends its stream. `done` is called once, with what became of it: from another thread, or
+  /// at once when too much waits (kBusy).
+  void put_answer_later(const std::string& owner,
+                        KeptResponse kept,
+                        std::string answer,
+                        std::function<void(Status)> done) const;
 
   /// Waits until what was left is written.
   void settle() const;
@@ -61,6 +65,22 @@ class KeptResponses {
   /// Leaves a record to be written in place of an earlier one, if that is still there, and with it
   /// its events, which nobody changes any more, when they are kept. Dropped as above.
   void replace_later(const std::string& owner, KeptResponse kept, Events events) const;
+
+  /// Whether there is a record, once writes that were left are written.
+  Result<bool> has(const std::string& owner, const std::string& id) const;
+
+  /// The same from another thread; `on_gone` is called when there is none.
+  void check_later(const std::string& owner,
+                   const std::string& id,
+                   std::function<void()> on_gone) const;
+
+  /// Takes a record, or nothing where none is kept under this id, and gives the id of the next one;
+  /// empty: that was the last.
+  using Visit =
+      std::function<Result<std::string>(const std::string& id, std::optional<KeptResponse> kept)>;
+
+  /// One record after another, as they are at one moment. Errors: those of `visit` too.
+  Status follow(const std::string& owner, const std::string& id, const Visit& visit) const;
 
   /// The events of a streamed response, by sequence number from `first`, as bytes. Nothing when
   /// they are not kept.

@@ -90,6 +90,7 @@ void start_background(Api& api, const net::Request& request, const ReplyPtr& rep
   const bool stream = std::exchange(asked.wire.stream, true);
   const auto run = std::make_shared<BackgroundRun>(
       state.kept(), request.key_id, std::move(asked.record), api.options().keep_alive);
+  run->on_gone([&api, id] { api.service().cancel(id); });
   state.runs().add(id, run);
   begin_generation(kResponses, api, request, run, std::move(asked.wire), id);
   if (auto refused = run->refusal()) return reply->send(std::move(*refused));
@@ -118,8 +119,8 @@ void responses(Api& api, const net::Request& request, const ReplyPtr& reply) {
   }
   ReplyPtr to = reply;
   if (echo["store"] == true) {
-    to = std::make_shared<KeepingReply>(reply, api.responses()->kept(), request.key_id,
-                                        std::move(asked->record));
+    to = std::make_shared<KeepingReply>(reply, api.responses()->kept(), api.metrics(),
+                                        request.key_id, std::move(asked->record));
   }
   begin_generation(kResponses, api, request, to, std::move(asked->wire), asked->id);
 }
@@ -130,7 +131,7 @@ void count_input_tokens(Api& api, const net::Request& request, const ReplyPtr& r
       asked ? api.service().count_prompt(asked->wire.request) : Result<uint32_t>(asked.error());
   if (!tokens) {
     api.metrics().refused("input_tokens", status_of(tokens.error()));
-    return reply->send(error_response(tokens.error()));
+    return reply->send(error_response(of_responses(tokens.error())));
   }
   reply->send(net::json_response(
       200, dump(Json{{"object", "response.input_tokens"}, {"input_tokens", *tokens}})));

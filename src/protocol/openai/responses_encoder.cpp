@@ -173,6 +173,8 @@ class ResponsesEncoder final : public AnswerEncoder {
                  {{"response", ended_response(end_, total)}});
   }
 
+  net::Response refusal(const Error& error) override { return error_response(of_responses(error)); }
+
   std::string failed(const Error& error) override {
     const bool is_cancelled = error.code == ErrorCode::kCancelled;
     Json out = response(is_cancelled ? "cancelled" : "failed");
@@ -325,6 +327,11 @@ class ResponsesEncoder final : public AnswerEncoder {
 };
 
 }  // namespace
+
+Error of_responses(Error error) {
+  if (error.field == "messages") error.field = "input";
+  return error;
+}
 
 std::unique_ptr<AnswerEncoder> make_responses_encoder(AnswerHead head, const Json& notes) {
   return std::make_unique<ResponsesEncoder>(std::move(head), notes);

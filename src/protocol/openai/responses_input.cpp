@@ -163,7 +163,12 @@ Json read_input(Fields& fields,
   read_items(fields, history, "previous_response_id", reader);
   const Json* input = fields.any("input");
   if (!input) {
-    fields.refuse("input", "is missing: it must be a string or an array of items");
+    // As there, a conversation may go on without a word.
+    if (history.empty()) {
+      fields.refuse("input",
+                    "is missing: it must be a string or an array of items, unless the request "
+                    "goes on with a previous_response_id or a conversation");
+    }
   } else if (input->is_string()) {
     reader.add("user", input->get<std::string>());
   } else if (input->is_array()) {

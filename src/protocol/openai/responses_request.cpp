@@ -8,6 +8,7 @@
 #include "protocol/message_rules.h"
 #include "protocol/openai/forced_output.h"
 #include "protocol/openai/responses_input.h"
+#include "protocol/openai/shared_fields.h"
 
 namespace tandem::protocol::openai {
 namespace {
@@ -20,28 +21,6 @@ void read_text_format(Fields& fields, chat::Request& out) {
     read_format(*format, "text.format", fields, out);
   }
   if (inner.error()) fields.keep(*inner.error());
-}
-
-/// At most 16 short texts under short names, which come back as they are.
-void check_metadata(Fields& fields) {
-  constexpr size_t kMaxEntries = 16;
-  constexpr size_t kMaxNameBytes = 64 * 4;  // characters of UTF-8
-  constexpr size_t kMaxValueBytes = 512 * 4;
-  const Json* metadata = fields.object("metadata");
-  if (!metadata) return;
-  if (metadata->size() > kMaxEntries) {
-    return fields.refuse("metadata", fmt::format("must have at most {} entries, not {}",
-                                                 kMaxEntries, metadata->size()));
-  }
-  for (const auto& [name, value] : metadata->items()) {
-    const bool fits = name.size() <= kMaxNameBytes && value.is_string() &&
-                      value.get_ref<const std::string&>().size() <= kMaxValueBytes;
-    if (!fits) {
-      return fields.refuse("metadata",
-                           "must map names of at most 64 characters to strings of at "
-                           "most 512");
-    }
-  }
 }
 
 /// Whether the response is to be kept.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace tandem::protocol::openai {
@@ -24,6 +25,57 @@ Status check_ended(const KeptResponse& kept) {
                                     shown(kept.id()), status));
 }
 
+/// The responses of a conversation, from its last one on.
+class Chain {
+ public:
+  explicit Chain(std::string last) : last_(std::move(last)) {}
+
+  /// Gives the id of the one before; empty at the beginning.
+  Result<std::string> take(const std::string& id, std::optional<KeptResponse> kept) {
+    if (!kept) return missing(id);
+    if (const Status ended = check_ended(*kept); !ended) return ended.error();
+    bytes_ += kept->bytes;
+    if (bytes_ > kMaxHistoryBytes) {
+      return Error{ErrorCode::kTooLarge,
+                   fmt::format("the conversation that {} ends has more than {} bytes", shown(last_),
+                               kMaxHistoryBytes),
+                   "input"};
+    }
+    seen_.insert(id);
+    std::string next = kept->previous;
+    responses_.push_back(std::move(*kept));
+    return seen_.contains(next) ? std::string() : next;
+  }
+
+  /// The oldest first.
+  Json items() const {
+    Json items = Json::array();
+    for (auto kept = responses_.rbegin(); kept != responses_.rend(); ++kept) {
+      append_items(*kept, items);
+    }
+    return items;
+  }
+
+ private:
+  Error missing(const std::string& id) const {
+    if (responses_.empty()) {
+      return previous_error(ErrorCode::kNotFound,
+                            fmt::format("previous response {} is not kept here: send the whole "
+                                        "conversation",
+                                        shown(id)));
+    }
+    return previous_error(ErrorCode::kNotFound,
+                          fmt::format("response {}, an earlier one of the conversation that {} "
+                                      "ends, is no longer kept: send the whole conversation",
+                                      shown(id), shown(last_)));
+  }
+
+  const std::string last_;
+  std::vector<KeptResponse> responses_;  // the newest first
+  std::set<std::string> seen_;
+  size_t bytes_ = 0;
+};
+
 }  // namespace
 
 Error unknown_response(const std::string& id) {
@@ -35,7 +87,11 @@ Error unknown_response(const std::string& id) {
 }
 
 Result<KeptResponse> ResponsesState::find(const std::string& owner, const std::string& id) {
-  if (const auto run = runs_.find(owner, id)) return run->record();
+  if (const auto run = runs_.find(owner, id)) {
+    const auto kept = kept_.has(owner, id);
+    if (kept && !*kept) return unknown_response(id);  // another server erased it, or a purge
+    return run->record();
+  }
   auto kept = kept_.find(owner, id);
   if (!kept) return kept.error();
   if (!*kept) return unknown_response(id);
@@ -43,38 +99,17 @@ Result<KeptResponse> ResponsesState::find(const std::string& owner, const std::s
 }
 
 Result<Json> ResponsesState::history(const std::string& owner, const std::string& id) {
-  std::vector<KeptResponse> chain;  // the newest first
-  std::set<std::string> seen;
-  size_t bytes = 0;
-  for (std::string next = id; !next.empty() && seen.insert(next).second;) {
-    auto kept = find(owner, next);
-    if (!kept && kept.error().code != ErrorCode::kNotFound) return kept.error();
-    if (!kept && chain.empty()) {
-      return previous_error(ErrorCode::kNotFound,
-                            fmt::format("previous response {} is not kept here: send the whole "
-                                        "conversation",
-                                        shown(id)));
-    }
-    if (!kept) {
-      return previous_error(ErrorCode::kNotFound,
-                            fmt::format("response {}, an earlier one of the conversation that {} "
-                                        "ends, is no longer kept: send the whole conversation",
-                                        shown(next), shown(id)));
-    }
-    if (const Status ended = check_ended(*kept); !ended) return ended.error();
-    bytes += kept->bytes;
-    if (bytes > kMaxHistoryBytes) {
-      return Error{ErrorCode::kTooLarge,
-                   fmt::format("the conversation that {} ends has more than {} bytes", shown(id),
-                               kMaxHistoryBytes),
-                   "input"};
-    }
-    next = kept->previous;
-    chain.push_back(std::move(*kept));
-  }
-  Json items = Json::array();
-  for (auto kept = chain.rbegin(); kept != chain.rend(); ++kept) append_items(*kept, items);
-  return items;
+  auto last = find(owner, id);  // which may still be made here
+  if (!last && last.error().code != ErrorCode::kNotFound) return last.error();
+  Chain chain(id);
+  auto next = chain.take(id, last ? std::optional(std::move(*last)) : std::nullopt);
+  if (!next) return next.error();
+  const Status all =
+      kept_.follow(owner, *next, [&](const std::string& earlier, std::optional<KeptResponse> kept) {
+        return chain.take(earlier, std::move(kept));
+      });
+  if (!all) return all.error();
+  return chain.items();
 }
 
 Result<Json> ResponsesState::items(const std::string& owner, const std::string& id, size_t& bytes) {

@@ -9,4 +9,12 @@ namespace tandem::protocol::openai {
 /// in `fields`.
 void read_shared(Fields& fields, const ParseContext& context, WireRequest& out);
 
+/// `logprobs`, of the tokens drawn, and `top_logprobs`, of others at their places: of chats, here
+/// and in Ollama's API.
+void read_logprobs(Fields& fields, const ParseContext& context, chat::Request& out);
+
+/// `metadata`, whose bounds are those of the OpenAI API: 16 texts of 512 characters, under names of
+/// 64.
+void check_metadata(Fields& fields);
+
 }  // namespace tandem::protocol::openai

@@ -22,6 +22,13 @@ TEST_CASE("openapi: every route is described, and nothing else") {
   for (const std::string& route : mismatches()) FAIL_CHECK("in one table only: ", route);
 }
 
+TEST_CASE("openapi: the document is found where clients of either base URL look") {
+  DirectApi api;
+  const net::Response got = api.respond("GET", "/v1/openapi.json");
+  CHECK(got.status == 200);
+  CHECK(got.body == api.respond("GET", "/openapi.json").body);
+}
+
 TEST_CASE("openapi: a body has the fields that its parser reads, with their bounds") {
   const Json all = document();
   const Json& chat = body_of(all, "/v1/chat/completions");
