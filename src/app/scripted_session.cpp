@@ -102,13 +102,13 @@ nlohmann::ordered_json ScriptedSession::instances() const {
   return nlohmann::ordered_json::array(
       {{{"name", "script"},
         {"scripted", true},
-        {"state", draining_ ? "draining" : "ready"},
+        {"state", player_->is_draining() ? "draining" : "ready"},
         {"ranks", nlohmann::ordered_json::array()},
         {"engine", {{"running", player_->running()}, {"waiting", 0}, {"paused", 0}}}}});
 }
 
 std::optional<std::string> ScriptedSession::unready_reason() const {
-  return draining_ ? std::optional<std::string>("draining") : std::nullopt;
+  return player_->is_draining() ? std::optional<std::string>("draining") : std::nullopt;
 }
 
 void ScriptedSession::write_metrics(protocol::MetricsText& out) const {

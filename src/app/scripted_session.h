@@ -1,7 +1,6 @@
 // A model that a script plays: its tokenizer, template and dialect are real, its answers are given.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 
@@ -26,7 +25,7 @@ class ScriptedSession final : public Backend {
   std::optional<std::string> end_reason() const override { return std::nullopt; }
   void write_metrics(protocol::MetricsText& out) const override;
   bool wait_ready(std::chrono::milliseconds) override { return true; }
-  void drain() override { draining_ = true; }
+  void drain() override { player_->drain(); }
   bool wait_drained(std::chrono::milliseconds time) override;
   void stop() override { player_->stop(); }
 
@@ -36,7 +35,6 @@ class ScriptedSession final : public Backend {
   std::unique_ptr<script::Player> player_;
   std::unique_ptr<chat::LocalService> service_;  // goes first: no request outlives it
   std::shared_ptr<replay::Memory> turns_;        // null: none are remembered
-  std::atomic<bool> draining_ = false;
 };
 
 }  // namespace tandem::app

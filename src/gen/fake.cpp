@@ -102,7 +102,8 @@ void Fake::stop() {
     turns_.clear();
   }
   for (const auto& [id, running] : left) {
-    running->sink({id, Failed{{.code = ErrorCode::kUnavailable, .message = "the fake stopped"}}});
+    running->sink(
+        {id, Failed{{.code = ErrorCode::kUnavailable, .message = "the server was stopped"}}});
   }
 }
 
@@ -110,7 +111,7 @@ Status Fake::submit(Request request, Sink sink) {
   FakeReply reply = script_(request);
   if (reply.refusal) return *reply.refusal;
   const std::lock_guard lock(mutex_);
-  if (stopping_) return Error{.code = ErrorCode::kUnavailable, .message = "the fake stopped"};
+  if (stopping_) return Error{.code = ErrorCode::kUnavailable, .message = "the server was stopped"};
   if (running_.contains(request.id)) {
     return Error{.code = ErrorCode::kConflict, .message = "a request with this id runs"};
   }

@@ -49,6 +49,11 @@ void Player::announce(const chat::Request& request, gen::RequestId id) {
 }
 
 Status Player::submit(gen::Request request, gen::Sink sink) {
+  if (draining_ && request.emitted.empty()) {
+    const std::lock_guard lock(mutex_);
+    announced_.erase(request.id);
+    return Error{ErrorCode::kUnavailable, "the server is shutting down and takes no new requests"};
+  }
   if (request.pooling)
     return Error{ErrorCode::kUnsupported, "a script has no embeddings: serve a model for them",
                  "input"};

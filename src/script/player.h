@@ -1,6 +1,7 @@
 // A generator that plays a script in the model's own words: its tokens, its dialect.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -31,6 +32,9 @@ class Player final : public gen::Generator {
   Status submit(gen::Request request, gen::Sink sink) override;
   void cancel(gen::RequestId id) override { fake_.cancel(id); }
   gen::Limits limits() const override { return fake_.limits(); }
+  /// From now on new requests are refused: kUnavailable. What goes on with an answer is not new.
+  void drain() { draining_ = true; }
+  bool is_draining() const { return draining_; }
   /// Ends what still runs with Failed, and takes no more.
   void stop() { fake_.stop(); }
 
@@ -58,6 +62,7 @@ class Player final : public gen::Generator {
   const Script script_;
   const text::ModelText text_;
   const dialect::Dialect& dialect_;
+  std::atomic<bool> draining_ = false;
   std::mutex mutex_;  // guards what follows
   std::map<gen::RequestId, Announced> announced_;
   std::deque<Remembered> remembered_;  // the newest first

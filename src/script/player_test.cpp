@@ -113,7 +113,8 @@ TEST_CASE("player: one script gives the same thinking, text and calls in every d
       if (open && dialect.syntax->owns_answer()) continue;
       CAPTURE(dialect.name);
       CAPTURE(open);
-      const auto heard = stage.ask(question("r", open));
+      // The service may hold the first request's id for a moment after its last event.
+      const auto heard = stage.ask(question(open ? "open" : "closed", open));
       REQUIRE(heard);
       CHECK(heard->thinking == "Which? <x>");
       CHECK(heard->text == "Let me see.");
@@ -129,9 +130,9 @@ TEST_CASE("player: what is asked again is reused, but for one token") {
   Stage stage(R"J({"rules": [{"say": "Yes."}]})J");
   const auto first = stage.ask(question());
   CHECK(first->end->usage.cached_tokens == 0);
-  const auto again = stage.ask(question());
+  const auto again = stage.ask(question("again"));
   CHECK(again->end->usage.cached_tokens == again->end->usage.prompt_tokens - 1);
-  chat::Request other = question();
+  chat::Request other = question("other");
   other.salt = "another key";
   CHECK(stage.ask(std::move(other))->end->usage.cached_tokens == 0);
 }
@@ -206,4 +207,13 @@ TEST_CASE("player: an answer whose thought was closed early goes on behind its t
   };
   CHECK(said("<think>a long").starts_with(" thought</think>Yes."));
   CHECK(said("<think>a lo</think>").starts_with("Yes."));
+  // What goes on is finished while the server drains, and nothing new begins.
+  player.drain();
+  CHECK(said("<think>a long").starts_with(" thought</think>Yes."));
+  player.announce(question(), 8);
+  const Status refused =
+      player.submit({.id = 8, .prompt = {1, 2}, .sampling = {}}, [](const gen::Event&) {});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kUnavailable);
+  CHECK(refused.error().message.find("shutting down") != std::string::npos);
 }
