@@ -286,6 +286,25 @@ TEST_CASE("answer grammar: what cannot be enforced is refused by the request's o
   CHECK(bound.service.submit(forced, bound.sink()));
 }
 
+TEST_CASE("answer grammar: a tool of which nothing says what fits is refused where it is strict") {
+  for (const bool is_strict : {true, false}) {
+    Bound bound;
+    Json tools = put_tool(is_strict);
+    tools[0]["function"]["parameters"] = {{"$ref", "#"}};
+    Request forced = Bound::asked({}, tools);
+    Bound::talk(forced).calls = {.is_required = true, .only = {"put"}, .field = "tool_choice"};
+    if (is_strict) {
+      const Error refusal = bound.refused(forced);
+      CHECK(refusal.code == ErrorCode::kInvalid);
+      CHECK(refusal.message.find("$ref \"#\" leads back to itself") != std::string::npos);
+      continue;
+    }
+    bound.run(forced);  // its arguments are any object
+    CHECK(bound.takes(
+        bound.encode("<tool_call>\n{\"name\": \"put\", \"arguments\": {\"a\": 1}}\n</tool_call>")));
+  }
+}
+
 TEST_CASE("answer grammar: a tool whose call could not be read back is not forced") {
   Bound bound;
   const auto refused = [&](const Json& tools, bool is_required) {

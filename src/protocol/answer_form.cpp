@@ -11,13 +11,22 @@ using Kind = chat::AnswerForm::Kind;
 
 constexpr size_t kMostChoices = 1024;
 
+/// What is wrong with a text in a field, which reading JSON says of a body.
+std::string about_text(const Error& error) {
+  static constexpr std::string_view kBody = "the body ";
+  if (!error.message.starts_with(kBody)) return error.message;
+  return "its text " + error.message.substr(kBody.size());
+}
+
 void read_guided_json(Fields& fields, chat::Request& out) {
   const Json* given = fields.any("guided_json");
   if (!given) return;
   Json schema = *given;
   if (given->is_string()) {
     auto parsed = parse_json(given->get_ref<const std::string&>());
-    if (!parsed) return fields.refuse("guided_json", "must be JSON: " + parsed.error().message);
+    if (!parsed) {
+      return fields.refuse("guided_json", "must be a JSON schema: " + about_text(parsed.error()));
+    }
     schema = *std::move(parsed);
   }
   if (!schema.is_object()) return fields.refuse_value("guided_json", "must be a JSON schema");

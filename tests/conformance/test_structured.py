@@ -251,3 +251,40 @@ def test_hostile_grammars_are_refused_at_once(client, model, extra):
         ask(client, model, extra_body=extra)
     assert time.monotonic() - start < 1
     assert ask(client, model, max_tokens=2).choices[0].finish_reason == "length"
+
+
+def members(count, **more):
+    return {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(count)}} | more
+
+
+def chain(length):
+    steps = {f"d{i}": {"properties": {"n": {"$ref": f"#/$defs/d{i + 1}"}}} for i in range(length)}
+    return {"$ref": "#/$defs/d0", "$defs": steps | {f"d{length}": {"type": "string"}}}
+
+
+def test_hostile_schemas_eight_at_once_are_each_refused_within_a_second(client, model):
+    every = members(1500, required=[f"p{i}" for i in range(1500)])
+    schemas = [
+        members(2000),
+        {"properties": {"a": every, "b": every, "c": every}},
+        {"anyOf": [members(1, required=["p0"], title=str(i)) for i in range(3000)]},
+        chain(2000),  # deeper than a stack
+        {"type": "object", "required": [f"r{i}" for i in range(4100)]},
+        {"type": "integer", "multipleOf": -3},
+        {"properties": {"a": {"$ref": "#/properties/a"}}},
+        {"type": "string", "pattern": "[^\\x00-\\U0010ffff]x"},
+    ]
+
+    def refused(schema):
+        start = time.monotonic()
+        with pytest.raises(openai.BadRequestError) as refusal:
+            ask(client, model, response_format=schema_format(schema))
+        return time.monotonic() - start, refusal.value
+
+    ask(client, model, response_format=schema_format(TOWN), max_tokens=2)  # the vocabulary is there
+    with concurrent.futures.ThreadPoolExecutor(len(schemas)) as pool:
+        for seconds, refusal in pool.map(refused, schemas):
+            assert refusal.param == "response_format"
+            assert seconds < 1
+            assert 20 < len(refusal.message) < 500
+    assert ask(client, model, max_tokens=2).choices[0].finish_reason == "length"

@@ -284,6 +284,10 @@ TEST_CASE("chat request: each way to say what the text must be") {
   CHECK(schema.field == "response_format");
   CHECK(form(R"("guided_json":{"type":"array"})").schema["type"] == "array");
   CHECK(form(R"("guided_json":"{\"type\":\"array\"}")").schema["type"] == "array");
+  const auto broken = parse_fields(R"("guided_json":"{\"type\":")");
+  REQUIRE_FALSE(broken);
+  CHECK(broken.error().message.starts_with(
+      "'guided_json' must be a JSON schema: its text is not JSON"));
   CHECK(form(R"("guided_regex":"a+")").source == "a+");
   CHECK(form(R"("guided_choice":["a","b"])").choices.size() == 2);
   CHECK(form(R"("guided_grammar":"start: \"a\"")").kind == Kind::kLark);
