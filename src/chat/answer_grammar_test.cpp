@@ -252,6 +252,38 @@ TEST_CASE("answer grammar: beside a form calls stay possible") {
   CHECK_FALSE(bound.takes(ids("hello")));
 }
 
+TEST_CASE("answer grammar: the text that a tool takes keeps to its rule, chosen or forced") {
+  const Json tools = Json::parse(R"([{"type": "function", "function": {"name": "t", "parameters": {
+    "type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}}}])");
+  const auto asked = [&](const std::string& pattern, bool is_required, const AnswerForm& form) {
+    Request request = Bound::asked(form, tools);
+    Conversation& talk = Bound::talk(request);
+    talk.calls = {.is_required = is_required, .field = "tool_choice"};
+    talk.text_rules["t"] = {.pattern = pattern, .field = "tools[0].format.definition"};
+    return request;
+  };
+  const auto call = [](const std::string& input) {
+    return "<tool_call>\n{\"name\": \"t\", \"arguments\": {\"input\": " + Json(input).dump() +
+           "}}\n</tool_call>";
+  };
+  Bound bound;
+  for (const bool is_required : {false, true}) {
+    for (const AnswerForm& form : {AnswerForm{}, schema_form(kPoint)}) {
+      bound.run(asked("a{2,4}\n\"(b|\\\\)", is_required, form));
+      CHECK(bound.takes(bound.encode(call("aa\n\"b"))));
+      CHECK(bound.takes(bound.encode(call("aaa\n\"\\"))));
+      CHECK_FALSE(bound.takes(bound.encode(call("a\n\"b"))));
+      CHECK_FALSE(bound.takes(bound.encode(call("aa\n\"bb"))));
+      // What the template shows of the tool is what the client sent.
+      std::string prompt;
+      for (const gen::TokenId id : bound.last.prompt) prompt += bound.model.tokenizer->bytes(id);
+      CHECK(prompt.find("input") != std::string::npos);
+      CHECK(prompt.find("pattern") == std::string::npos);
+    }
+    CHECK(bound.refused(asked("a(?=b)", is_required, {})).field == "tools[0].format.definition");
+  }
+}
+
 TEST_CASE("answer grammar: what cannot be enforced is refused by the request's own field") {
   Bound bound;
   const auto error = [&](Request request) { return bound.refused(std::move(request)); };

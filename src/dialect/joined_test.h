@@ -84,11 +84,12 @@ inline std::shared_ptr<const Rules> rules_of(std::string_view dialect,
 
 inline Joined parse(const std::shared_ptr<const Rules>& rules,
                     std::string_view text,
-                    Channel first = Channel::kText) {
+                    Channel first = Channel::kText,
+                    bool cut_off = false) {
   Parser parser(rules, first);
   Joined joined;
   joined.add(parser.feed(text));
-  joined.add(parser.finish());
+  joined.add(parser.finish(cut_off));
   TANDEM_CHECK(joined.position <= text.size(), "events beyond the text");
   return joined;
 }
@@ -97,7 +98,8 @@ inline Joined parse(const std::shared_ptr<const Rules>& rules,
 inline Joined parse_cut(const std::shared_ptr<const Rules>& rules,
                         std::string_view text,
                         std::mt19937& random,
-                        Channel first = Channel::kText) {
+                        Channel first = Channel::kText,
+                        bool cut_off = false) {
   Parser parser(rules, first);
   Joined joined;
   const size_t longest = 1 + random() % 24;
@@ -106,7 +108,7 @@ inline Joined parse_cut(const std::shared_ptr<const Rules>& rules,
     joined.add(parser.feed(text.substr(0, size)));
     text.remove_prefix(size);
   }
-  joined.add(parser.finish());
+  joined.add(parser.finish(cut_off));
   return joined;
 }
 

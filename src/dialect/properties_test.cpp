@@ -118,6 +118,11 @@ TEST_CASE("dialects: an answer that ends anywhere leaves valid calls, and no tex
       CAPTURE(part);
       const Joined seen = parse(rules, part);
       CHECK(parse_cut(rules, part, random) == seen);
+      // Cut off there, no more is put out than where it ends by itself.
+      const Joined cut_off = parse(rules, part, Channel::kText, true);
+      CHECK(parse_cut(rules, part, random, Channel::kText, true) == cut_off);
+      CHECK(cut_off.calls == seen.calls);
+      CHECK(seen.text.starts_with(cut_off.text));
       CHECK(seen.calls.size() <= answer.calls.size());
       for (size_t i = 0; i < seen.calls.size(); ++i) {
         CHECK(seen.calls[i].ended);
@@ -150,6 +155,8 @@ TEST_CASE("dialects: any mixture of their words gives the same however it is cut
       const Joined whole = parse(rules, text);
       const Joined cut = parse_cut(rules, text, random);
       CHECK(cut == whole);
+      CHECK(parse_cut(rules, text, random, Channel::kText, true) ==
+            parse(rules, text, Channel::kText, true));
       if (!(cut == whole)) return;
     }
   }

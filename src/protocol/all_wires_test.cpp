@@ -1,7 +1,9 @@
 // What holds on every wire that generates.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "protocol/direct_test.h"
 
@@ -63,6 +65,38 @@ TEST_CASE("wires: tokens of thinking are counted") {
     });
     const Json whole = api.post(wire.path, body_of(wire, false));
     CHECK(whole.at(Json::json_pointer(wire.reasoning)) == 5);
+  }
+}
+
+TEST_CASE("wires: a call that the limit cut off is marked, streamed or not") {
+  const std::pair<const char*, const char*> ends[] = {
+      {"/v1/chat/completions", "\"finish_reason\":\"length\""},
+      {"/v1/responses", "\"reason\":\"max_output_tokens\""},
+      {"/v1/messages", "\"stop_reason\":\"max_tokens\""},
+      {"/api/chat", "\"done_reason\":\"length\""}};
+  for (const auto& [path, end] : ends) {
+    const auto wire = std::ranges::find(kWires, std::string_view(path), &WireCase::path);
+    for (const bool cut : {false, true}) {
+      DirectApi api([cut](const chat::Request&) {
+        return std::vector<chat::Event>{
+            {.choice = 0, .body = chat::CallStarted{.call = 0, .id = "call_1", .name = "f"}},
+            {.choice = 0, .body = chat::CallArguments{.call = 0, .json = "{\"a\": \"b\"}"}},
+            {.choice = 0, .body = chat::CallEnded{.call = 0, .is_complete = !cut}},
+            {.choice = 0,
+             .body = chat::End{.reason = chat::FinishReason::kLength,
+                               .stop_text = {},
+                               .usage = {},
+                               .cut_in_call = cut}}};
+      });
+      for (const bool stream : {false, true}) {
+        CAPTURE(path);
+        CAPTURE(stream);
+        const std::string answer = api.respond("POST", path, body_of(*wire, stream)).body;
+        CAPTURE(answer);
+        CHECK(answer.find(end) != std::string::npos);
+        CHECK((answer.find("cut_off_call") != std::string::npos) == cut);
+      }
+    }
   }
 }
 
