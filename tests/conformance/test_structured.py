@@ -153,6 +153,77 @@ def test_calls_are_forced_of_any_tool_or_one(client, model):
                 jsonschema.validate(json.loads(calls[0].function.arguments), TOWN)
 
 
+MOVES = 'start: move (";" move)*\nmove: "go" WS_INLINE? STEP\nSTEP: ("n" | "s") DIGIT~1..2\n' + (
+    "%import common.DIGIT\n%import common.WS_INLINE -> WS_INLINE\n"
+)
+
+
+def custom_tool(syntax, definition):
+    grammar = {"type": "grammar", "syntax": syntax, "definition": definition}
+    return {"type": "custom", "name": "steer", "description": "Steers", "format": grammar}
+
+
+@pytest.mark.parametrize(
+    ("syntax", "definition", "expected"),
+    [
+        ("regex", r'[ab]{2,4}"\n(x|\\)', r'[ab]{2,4}"\n(x|\\)'),
+        ("lark", MOVES, r"go[ \t]*[ns][0-9]{1,2}(;go[ \t]*[ns][0-9]{1,2})*"),
+    ],
+)
+def test_what_a_custom_tool_takes_fits_its_grammar(client, model, syntax, definition, expected):
+    complete = 0
+    for seed in range(6):
+        answer = client.responses.create(
+            model=model,
+            input="Steer.",
+            tools=[custom_tool(syntax, definition)],
+            tool_choice={"type": "custom", "name": "steer"},
+            parallel_tool_calls=False,
+            max_output_tokens=200,
+            temperature=1.5,
+            extra_body={"seed": seed},
+        )
+        if answer.status != "completed":
+            continue
+        complete += 1
+        (call,) = [item for item in answer.output if item.type == "custom_tool_call"]
+        assert re.fullmatch(expected, call.input), call.input
+    assert complete > 0
+
+
+def test_grammars_of_custom_tools_are_refused_or_told_of(client, model):
+    def create(definition):
+        return client.responses.create(
+            model=model, input="Steer.", tools=[custom_tool("lark", definition)], max_output_tokens=1
+        )
+
+    with pytest.raises(openai.BadRequestError) as refused:
+        create("start: /a(?=b)/")
+    assert refused.value.param == "tools[0].format.definition"
+    assert "lookaround" in str(refused.value)
+    nested = create('start: "(" start ")" | "x"')
+    assert "grammar_not_enforced" in [warning["code"] for warning in nested.model_extra["warnings"]]
+
+
+def test_a_forced_call_that_is_cut_off_shows_no_markup(client, claude, model):
+    for limit in [*range(1, 12), 16, 20]:
+        cut = ask(client, model, tools=TOOLS, tool_choice="required", max_tokens=limit).choices[0]
+        assert not cut.message.content
+        if cut.finish_reason == "length":
+            assert cut.model_extra.get("finish_detail", ["cut_off_call"]) == ["cut_off_call"]
+        for call in cut.message.tool_calls or []:
+            assert isinstance(json.loads(call.function.arguments), dict)
+        message = claude.messages.create(
+            model=model,
+            max_tokens=limit,
+            messages=QUESTION,
+            tools=[{"name": "found", "input_schema": TOWN}],
+            tool_choice={"type": "any"},
+            extra_body={"temperature": 1},
+        )
+        assert not [block for block in message.content if block.type == "text"]
+
+
 def test_seeds_choices_logprobs_and_stops_are_as_without_a_grammar(client, model):
     fields = {"response_format": schema_format(TOWN), "n": 3, "logprobs": True, "top_logprobs": 2}
     first = ask(client, model, **fields)
