@@ -6,22 +6,6 @@
 #include "app/version.h"
 
 namespace tandem::app {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-/// GET /v1/status: the model, its instances with ranks and pids, running requests.
-net::Response status(Backend& backend, protocol::Api& api) {
-  const chat::ModelInfo model = backend.service().model();
-  const Json body = {{"model", model.id},
-                     {"max_context", model.max_context},
-                     {"version", kVersion},
-                     {"instances", backend.instances()},
-                     {"requests", Json(api.table().to_json())["active"]}};
-  return net::json_response(200, body.dump());
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Front>> Front::start(Backend& backend,
                                             protocol::Options options,
@@ -30,13 +14,6 @@ Result<std::unique_ptr<Front>> Front::start(Backend& backend,
   std::unique_ptr<Front> front(new Front(backend, std::move(options), store));
   net::Router router;
   front->api_.add_routes(router);
-  protocol::add_v1(router,
-                   {.method = "GET",
-                    .pattern = "/status",
-                    .handler = [raw = front.get()](const net::Request&,
-                                                   const std::shared_ptr<net::Reply>& reply) {
-                      reply->send(status(raw->backend_, raw->api_));
-                    }});
   auto listening = net::Server::start(std::move(server), std::move(router));
   if (!listening) return listening.error();
   front->server_ = std::move(*listening);
@@ -60,6 +37,9 @@ Front::Front(Backend& backend, protocol::Options options, store::Store* store)
       out.sample("tandem_shared_requests_total", {}, static_cast<double>(sharing_->joined()));
     });
   }
+  api_.tell_status([&backend] {
+    return nlohmann::ordered_json{{"version", kVersion}, {"instances", backend.instances()}};
+  });
   api_.metrics().add([&backend](protocol::MetricsText& out) { backend.write_metrics(out); });
 }
 

@@ -3,8 +3,10 @@
 
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "chat/service.h"
@@ -42,6 +44,12 @@ class Api {
 
   void add_routes(net::Router& router);
 
+  /// What GET /v1/status tells besides the model and its requests: members of an object. Called
+  /// from worker threads; set before there are requests.
+  using StatusFields = std::function<nlohmann::ordered_json()>;
+  void tell_status(StatusFields fields) { status_fields_ = std::move(fields); }
+  const StatusFields& status_fields() const { return status_fields_; }
+
   chat::Service& service() { return service_; }
   const Options& options() const { return options_; }
   RequestTable& table() { return table_; }
@@ -63,6 +71,7 @@ class Api {
   Metrics metrics_;
   RequestTable table_;
   std::unique_ptr<openai::ResponsesState> responses_;
+  StatusFields status_fields_;  // empty: nothing else
 };
 
 }  // namespace tandem::protocol

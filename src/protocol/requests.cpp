@@ -1,4 +1,4 @@
-// POST /v1/stop and GET /v1/requests.
+// POST /v1/stop, GET /v1/requests and GET /v1/status.
 #include <fmt/format.h>
 
 #include "protocol/errors.h"
@@ -45,6 +45,14 @@ Status stop(Api& api, const net::Request& request, const std::string& id) {
 
 void list_requests(Api& api, const net::Request&, const ReplyPtr& reply) {
   reply->send(net::json_response(200, dump(api.table().to_json())));
+}
+
+void show_status(Api& api, const net::Request&, const ReplyPtr& reply) {
+  const chat::ModelInfo model = api.service().model();
+  Json body{{"model", model.id}, {"max_context", model.max_context}};
+  if (api.status_fields()) body.update(api.status_fields()());
+  body["requests"] = api.table().to_json()["active"];
+  reply->send(net::json_response(200, dump(body)));
 }
 
 void stop_request(Api& api, const net::Request& request, const ReplyPtr& reply) {

@@ -326,7 +326,7 @@ TEST_CASE("responses state: a purge beside the server takes what is being made t
 
 TEST_CASE("responses state: more than the bound is not kept, and the newest stay") {
   const store::TestFolder folder;
-  StateServer server(folder, says({std::string(2000, 'x')}), {}, {.max_bytes = 13'400});
+  StateServer server(folder, says({std::string(2000, 'x')}), {}, {.max_bytes = 16'080});
   std::vector<std::string> ids;
   for (int i = 0; i < 6; ++i) {
     ids.push_back(server.post("/responses", R"({"input":"x","store":true})")["id"]);

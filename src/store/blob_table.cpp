@@ -170,6 +170,33 @@ Result<bool> BlobTable::replace(const std::string& owner,
   return found;
 }
 
+Result<bool> BlobTable::change(const std::string& owner,
+                               const std::string& key,
+                               const Edit& edit) const {
+  bool found = false;
+  std::optional<Error> refused;  // apart: it says nothing of the file
+  const Status done = database_->write([&](sqlite3* db) -> Status {
+    auto before = ValueReader(db, name_, owner, oldest_allowed()).read(key);
+    if (!before) return before.error();
+    found = before->has_value();
+    if (!found) return {};
+    auto after = edit((*before)->value);
+    if (after) {
+      if (auto fits = check_size(size_of(owner, key, *after)); !fits) after = fits.error();
+    }
+    if (!after) {
+      refused = after.error();
+      return {};
+    }
+    const Blob meta{.key = key, .value = {}, .created = database_->now()};
+    if (auto put = insert(db, name_, owner, meta, *after); !put) return put;
+    return trim_within(db);
+  });
+  if (refused) return *refused;
+  if (!done) return done.error();
+  return found;
+}
+
 Result<std::optional<std::string>> BlobTable::get(const std::string& owner,
                                                   const std::string& key) const {
   std::optional<std::string> value;

@@ -18,6 +18,13 @@ struct Limits {
   uint64_t max_bytes = uint64_t{256} << 20;  // of values, owners and keys
   uint64_t max_entries = 100'000;
   std::chrono::seconds max_age = std::chrono::days(30);  // since it was put
+
+  /// The same with so many eighths of the bytes, for a table among several.
+  Limits share(uint64_t eighths) const {
+    Limits out = *this;
+    out.max_bytes = max_bytes / 8 * eighths;
+    return out;
+  }
 };
 
 struct Blob {
@@ -46,6 +53,12 @@ class BlobTable {
   Result<bool> replace(const std::string& owner,
                        const std::string& key,
                        std::string_view value) const;
+
+  /// Puts what `edit` makes of a value in its place, as one step: changes of others come before or
+  /// after. It counts as put anew. False: there was none. Errors of `edit` too, which leave the
+  /// value as it was.
+  using Edit = std::function<Result<std::string>(const std::string& value)>;
+  Result<bool> change(const std::string& owner, const std::string& key, const Edit& edit) const;
 
   /// The value, which counts as used; nothing when there is none or it is too old.
   Result<std::optional<std::string>> get(const std::string& owner, const std::string& key) const;

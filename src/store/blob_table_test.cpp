@@ -5,6 +5,7 @@
 #include <atomic>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "store/folder_test.h"
 
@@ -200,6 +201,32 @@ TEST_CASE("blob table: values that name each other are read as one, and count as
   CHECK(refused.error().code == ErrorCode::kCorrupt);
   CHECK(database->damaged() == 0);
   CHECK(table.follow("", "none", next).error().code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("blob table: a value is changed as one step, or stays as it was") {
+  TestFolder folder;
+  const auto database = Database::open(folder.options()).value();
+  const BlobTable table(*database, "t", {.max_bytes = 100});
+  const auto add = [&](const std::string& more) {
+    return table.change("o", "k", [&](const std::string& value) -> Result<std::string> {
+      if (more.empty()) return Error{ErrorCode::kCorrupt, "no"};
+      return value + more;
+    });
+  };
+  CHECK_FALSE(add("x").value());
+  REQUIRE(table.put("o", "k", "a"));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < 5; ++n) CHECK(add("x").value());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(table.get("o", "k").value() == "a" + std::string(20, 'x'));
+  CHECK(add("").error().code == ErrorCode::kCorrupt);
+  CHECK(add(std::string(100, 'y')).error().code == ErrorCode::kTooLarge);
+  CHECK(table.get("o", "k").value() == "a" + std::string(20, 'x'));
+  CHECK(database->damaged() == 0);
 }
 
 }  // namespace

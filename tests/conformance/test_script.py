@@ -1,5 +1,6 @@
 """`tandem serve --script`: the format's promises, through both SDKs and in every dialect."""
 
+import http.client
 import json
 import pathlib
 import re
@@ -246,3 +247,23 @@ def test_a_folder_needs_no_weights(tmp_path, script):
     for url in scripted(script, str(tmp_path)):
         with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as chat:
             assert ask(chat, "hello").choices[0].message.content == "Hello."
+
+
+def test_a_server_that_drains_takes_nothing_new(script):
+    words = [BINARY, "serve", "--port", "0", "--script", str(script), "--drain", "20"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    url = find_url(process)
+    body = {"model": "default_model", "messages": [{"role": "user", "content": "endless"}], "stream": True}
+    head = {"Content-Type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(f"{url}/v1/chat/completions", json.dumps(body).encode(), head)):
+        opened = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+        opened.request("GET", "/health/live")
+        opened.getresponse().read()
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        opened.request("POST", "/v1/chat/completions", json.dumps({**body, "stream": False}), head)
+        refused = opened.getresponse()
+        assert refused.status == 503
+        assert refused.getheader("Retry-After") == "5"
+        assert "shutting down" in json.loads(refused.read())["error"]["message"]
+    process.wait(timeout=60)

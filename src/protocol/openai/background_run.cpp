@@ -93,6 +93,7 @@ void BackgroundRun::finish() {
   std::vector<std::shared_ptr<Watcher>> done;
   {
     const std::lock_guard lock(mutex_);
+    if (on_answer_ && record_.has_answer()) on_answer_(record_);
     kept_.replace_later(owner_, record_,
                         record_.streamed ? events_ : std::make_shared<std::vector<std::string>>());
     over_ = true;

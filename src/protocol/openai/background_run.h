@@ -58,6 +58,12 @@ class BackgroundRun final : public net::Reply, public std::enable_shared_from_th
   /// What is called once it is over, from the thread of the Call. Set before that begins.
   void on_over(std::function<void()> callback) { on_over_ = std::move(callback); }
 
+  /// What is called with its record when it has ended with an answer, before that is written. Set
+  /// before that begins.
+  void on_answer(std::function<void(const KeptResponse&)> callback) {
+    on_answer_ = std::move(callback);
+  }
+
   /// What is called, from another thread, when its record is found gone while it is made: another
   /// server of the folder erased it, or a purge did. Set before that begins.
   void on_gone(std::function<void()> callback) { on_gone_ = std::move(callback); }
@@ -80,6 +86,7 @@ class BackgroundRun final : public net::Reply, public std::enable_shared_from_th
   const std::chrono::milliseconds keep_alive_;
   std::function<void()> on_over_;
   std::function<void()> on_gone_;
+  std::function<void(const KeptResponse&)> on_answer_;
 
   mutable std::mutex mutex_;  // guards what follows
   mutable std::condition_variable changed_;

@@ -4,40 +4,32 @@
 #include <utility>
 
 #include "net/sse.h"
-#include "protocol/answer.h"
 #include "protocol/openai/responses_events.h"
 
 namespace tandem::protocol::openai {
-namespace {
-
-/// A response that says that it is not kept.
-void take_back_store(Json& response, const chat::Warning& warning) {
-  response["store"] = false;
-  response["warnings"].push_back(encode_warnings({warning}).front());
+/// On the queue's thread; at once, and without a try, when too much waits there.
+void KeepingReply::keep_then(size_t bytes, const std::function<Status(Status possible)>& work) {
+  const bool left = queue_.post(bytes_ + bytes, [work] { return work({}); });
+  if (!left) (void)work(Error{ErrorCode::kBusy, "too much waits to be written"});
 }
 
-}  // namespace
-
-chat::Warning KeepingReply::warning_of(const Error& why) const {
-  chat::Warning warning{.code = "not_stored",
-                        .message = "the response could not be kept: " + why.message};
-  metrics_.warned({warning});
-  return warning;
+Status KeepingReply::keep(Json& response, Status possible) {
+  const std::vector<chat::Warning> warnings = keep_(response, std::move(possible));
+  metrics_.warned(warnings);
+  return warnings.empty() ? Status() : Error{ErrorCode::kIo, warnings.front().message};
 }
 
 void KeepingReply::send(net::Response response) {
   if (response.status != 200) return reply_->send(std::move(response));
-  std::string body = response.body;
-  kept_.put_answer_later(
-      owner_, std::move(record_), std::move(body),
-      [self = shared_from_this(), response = std::move(response)](const Status& kept) mutable {
-        if (!kept) {
-          Json answer = Json::parse(response.body);
-          take_back_store(answer, self->warning_of(kept.error()));
-          response.body = dump(answer);
-        }
-        self->reply_->send(std::move(response));
-      });
+  const size_t bytes = response.body.size();
+  keep_then(bytes, [self = shared_from_this(), response = std::move(response)](Status possible) {
+    Json answer = Json::parse(response.body, nullptr, false);
+    const Status kept = self->keep(answer, std::move(possible));
+    net::Response told = response;
+    if (!kept) told.body = dump(answer);
+    self->reply_->send(std::move(told));
+    return kept;
+  });
 }
 
 bool KeepingReply::write(std::string piece) {
@@ -52,18 +44,14 @@ bool KeepingReply::write(std::string piece) {
 
 void KeepingReply::finish() {
   if (last_.empty()) return reply_->finish();
-  kept_.put_answer_later(owner_, std::move(record_), last_,
-                         [self = shared_from_this()](const Status& kept) {
-                           std::string last = std::move(self->last_);
-                           if (!kept) {
-                             const std::string name(event_name(last));
-                             Json data = event_data(last);
-                             take_back_store(data["response"], self->warning_of(kept.error()));
-                             last = net::encode_sse(dump(data), name);
-                           }
-                           self->reply_->write(std::move(last));
-                           self->reply_->finish();
-                         });
+  keep_then(last_.size(), [self = shared_from_this()](Status possible) {
+    Json data = event_data(self->last_);
+    const Status kept = self->keep(data["response"], std::move(possible));
+    const std::string name(event_name(self->last_));
+    self->reply_->write(kept ? self->last_ : net::encode_sse(dump(data), name));
+    self->reply_->finish();
+    return kept;
+  });
 }
 
 void KeepingReply::start(int status, net::Headers headers) {

@@ -1,32 +1,34 @@
 // A client's reply whose response is kept as well.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "protocol/handlers.h"
 #include "protocol/metrics.h"
-#include "protocol/openai/kept_responses.h"
+#include "store/write_queue.h"
 
 namespace tandem::protocol::openai {
 
-/// Passes everything on but the end, which the client has once the record is written: so that it
-/// can go on with the response at once, and so that an answer that could not be kept says so
-/// (`store` false, a warning). Nobody waits for that but the client. What is refused is not kept.
-/// `record`: without a response.
+/// Writes what is to outlive a response, and says in it what could not be: these warnings are in it
+/// already. `possible`: it cannot be tried, for this reason.
+using Keep = std::function<std::vector<chat::Warning>(Json& response, Status possible)>;
+
+/// Passes everything on but the end, which the client has once its response is written: so that it
+/// can go on with it at once, and so that an answer that could not be kept says so. Nobody waits
+/// for that but the client. What is refused is not kept.
 class KeepingReply final : public net::Reply, public std::enable_shared_from_this<KeepingReply> {
  public:
-  KeepingReply(ReplyPtr reply,
-               const KeptResponses& kept,
-               Metrics& metrics,
-               std::string owner,
-               KeptResponse record)
+  /// `keep` runs on the queue's thread, and holds `bytes`.
+  KeepingReply(ReplyPtr reply, store::WriteQueue& queue, Metrics& metrics, size_t bytes, Keep keep)
       : reply_(std::move(reply)),
-        kept_(kept),
+        queue_(queue),
         metrics_(metrics),
-        owner_(std::move(owner)),
-        record_(std::move(record)) {}
+        bytes_(bytes),
+        keep_(std::move(keep)) {}
 
   void send(net::Response response) override;
   void start(int status, net::Headers headers) override;
@@ -36,14 +38,15 @@ class KeepingReply final : public net::Reply, public std::enable_shared_from_thi
   void keep_alive(std::chrono::milliseconds period, std::function<std::string()> text) override;
 
  private:
-  chat::Warning warning_of(const Error& why) const;
+  void keep_then(size_t bytes, const std::function<Status(Status possible)>& work);
+  Status keep(Json& response, Status possible);
 
   const ReplyPtr reply_;
-  const KeptResponses& kept_;
+  store::WriteQueue& queue_;
   Metrics& metrics_;
-  const std::string owner_;
-  KeptResponse record_;  // until it is left to be written
-  std::string last_;     // the event that ends the stream
+  const size_t bytes_;
+  const Keep keep_;
+  std::string last_;  // the event that ends the stream
 };
 
 }  // namespace tandem::protocol::openai

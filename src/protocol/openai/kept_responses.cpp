@@ -43,19 +43,13 @@ Result<KeptResponse> decode(const std::string& bytes) {
   return Error{ErrorCode::kCorrupt, "a kept response cannot be read"};
 }
 
-/// So many quarters of what all may take.
-store::Limits share(store::Limits limits, uint64_t quarters) {
-  limits.max_bytes = limits.max_bytes / 4 * quarters;
-  return limits;
-}
-
-/// The response in a body, or in the event that ends a stream.
-Json response_in(const std::string& text) {
-  if (text.starts_with('{')) return Json::parse(text, nullptr, false);
-  return event_data(text).value("response", Json());
-}
-
 }  // namespace
+
+std::string KeptResponse::conversation() const {
+  const Json::json_pointer id("/conversation/id");
+  const Json* found = response.contains(id) ? &response.at(id) : nullptr;
+  return found && found->is_string() ? found->get<std::string>() : std::string();
+}
 
 void append_items(const KeptResponse& kept, Json& items) {
   for (const Json& item : kept.input) items.push_back(item);
@@ -66,8 +60,8 @@ void append_items(const KeptResponse& kept, Json& items) {
 
 KeptResponses::KeptResponses(store::Store& store, store::Limits limits)
     : store_(store),
-      records_(store.database(), "responses", share(limits, 3)),
-      events_(store.database(), "responses.events", share(limits, 1)) {
+      records_(store.database(), "responses", limits.share(5)),
+      events_(store.database(), "responses.events", limits.share(1)) {
   store_.queue().keep_trimmed(records_);
   store_.queue().keep_trimmed(events_);
 }
@@ -99,6 +93,10 @@ Result<KeptResponse> KeptResponses::failed(const std::string& owner, KeptRespons
   return kept;
 }
 
+void KeptResponses::later(size_t bytes, std::function<Status()> work) const {
+  store_.queue().post(bytes, std::move(work));
+}
+
 void KeptResponses::settle() const { store_.queue().settle(kSettle); }
 
 bool KeptResponses::put_later(const std::string& owner,
@@ -116,22 +114,9 @@ bool KeptResponses::put_later(const std::string& owner,
       });
 }
 
-void KeptResponses::put_answer_later(const std::string& owner,
-                                     KeptResponse kept,
-                                     std::string answer,
-                                     std::function<void(Status)> done) const {
-  const size_t size = kept.bytes + answer.size();
-  const bool left = store_.queue().post(
-      size,
-      [records = records_, owner, kept = std::move(kept), answer = std::move(answer),
-       done]() mutable -> Status {
-        kept.response = response_in(answer);
-        Status put = kept.id().empty() ? Error{ErrorCode::kInternal, "an answer has no response"}
-                                       : records.put(owner, kept.id(), encode(kept), kept.began);
-        done(put);
-        return put;
-      });
-  if (!left) done(Error{ErrorCode::kBusy, "too much waits to be written"});
+Status KeptResponses::put(const std::string& owner, const KeptResponse& kept) const {
+  if (kept.id().empty()) return Error{ErrorCode::kInternal, "an answer has no response"};
+  return records_.put(owner, kept.id(), encode(kept), kept.began);
 }
 
 Result<bool> KeptResponses::has(const std::string& owner, const std::string& id) const {

@@ -13,6 +13,10 @@
 
 namespace tandem::protocol::openai {
 
+/// What a request may have of kept items, and a conversation too: more than any model's context,
+/// and no more than a body may have.
+constexpr size_t kMaxHistoryBytes = size_t{32} << 20;
+
 struct KeptResponse {
   Json response = {};         // as clients see it
   Json input = {};            // its own items, each with an id; without those of earlier responses
@@ -27,6 +31,10 @@ struct KeptResponse {
   std::string status() const { return response.value("status", ""); }
   /// Whether it is still to be made.
   bool is_open() const { return status() == "queued" || status() == "in_progress"; }
+  /// Whether it came to its end, or to its limit.
+  bool has_answer() const { return status() == "completed" || status() == "incomplete"; }
+  /// The conversation that it belongs to; empty: none.
+  std::string conversation() const;
 };
 
 /// The events of a response by sequence number, as bytes.
@@ -39,7 +47,7 @@ void append_items(const KeptResponse& kept, Json& items);
 /// store::BlobTable.
 class KeptResponses {
  public:
-  /// The limits are those of records and events together.
+  /// The limits are those of records, events and conversations together.
   KeptResponses(store::Store& store, store::Limits limits);
 
   /// Waits for writes that were left. A record that a dead server was making is failed, here and in
@@ -51,13 +59,11 @@ class KeptResponses {
                  KeptResponse kept,
                  std::function<void(Error)> on_failure) const;
 
-  /// Leaves a record to be written whose response is what a client is to get: a body, or the event
-  /// that ends its stream. `done` is called once, with what became of it: from another thread, or
-  /// at once when too much waits (kBusy).
-  void put_answer_later(const std::string& owner,
-                        KeptResponse kept,
-                        std::string answer,
-                        std::function<void(Status)> done) const;
+  /// Writes a record, unless a purge came since it began.
+  Status put(const std::string& owner, const KeptResponse& kept) const;
+
+  /// Leaves other work on what is kept to the same thread. Dropped as above.
+  void later(size_t bytes, std::function<Status()> work) const;
 
   /// Waits until what was left is written.
   void settle() const;

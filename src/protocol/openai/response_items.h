@@ -39,6 +39,9 @@ struct Page {
   std::string before = {};
 };
 
+/// `limit` (1 to 100), `order` ("asc", "desc"), `after` and `before`. kInvalid names the field.
+Result<Page> read_page(const std::string& query);
+
 /// {"object": "list", "data", "first_id", "last_id", "has_more"}. kInvalid: after or before name no
 /// item.
 Result<Json> page_of(const Json& items, const Page& page);

@@ -1,5 +1,7 @@
 // POST /v1/responses and /v1/responses/input_tokens.
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "protocol/call.h"
 #include "protocol/errors.h"
@@ -28,6 +30,8 @@ struct Asked {
   std::string id;
   WireRequest wire;
   KeptResponse record;  // without a response
+  bool store = false;
+  std::string conversation;  // that gets its items; empty: none
 };
 
 std::string string_in(const Json& body, const char* name) {
@@ -35,10 +39,21 @@ std::string string_in(const Json& body, const char* name) {
   return found != body.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+/// An error of a conversation, by the field that names it.
+Error about_conversation(Error error) {
+  if (error.field == "conversation_id") error.field = "conversation";
+  return error;
+}
+
 /// What the server keeps that a body names.
 Status gather(ResponsesState& state, const std::string& owner, Json& body, KeptInput& kept) {
   kept.offered = true;
-  if (const std::string id = string_in(body, "previous_response_id"); !id.empty()) {
+  if (const std::string talk = conversation_in(body); !talk.empty()) {
+    auto conversation = state.conversations().find(owner, talk);
+    if (!conversation) return about_conversation(conversation.error());
+    kept.history = std::move(conversation->items);
+    kept.field = "conversation";
+  } else if (const std::string id = string_in(body, "previous_response_id"); !id.empty()) {
     auto history = state.history(owner, id);
     if (!history) return history.error();
     kept.history = std::move(*history);
@@ -63,14 +78,19 @@ Result<Asked> read(Api& api, const net::Request& request, bool counts = false) {
   const chat::ModelInfo model = api.service().model();
   auto wire = parse_responses(*body, {.model = model, .options = api.options()}, kept);
   if (!wire) return wire.error();
-  Asked asked{.id = new_request_id(kResponses.id_prefix), .wire = std::move(*wire), .record = {}};
+  Asked asked{.id = new_request_id(kResponses.id_prefix),
+              .wire = std::move(*wire),
+              .record = {},
+              .store = false,
+              .conversation = conversation_in(*body)};
   const Json& echo = asked.wire.notes["echo"];
   if (echo["truncation"] == "auto") {
     truncate_to_fit(
         [&](const chat::Request& shorter) { return api.service().count_prompt(shorter); },
         model.max_context, asked.wire);
   }
-  if (echo["store"] == false) return asked;
+  asked.store = echo["store"] == true;
+  if (!asked.store && asked.conversation.empty()) return asked;
   Json input = normal_items((*body)["input"], asked.id);
   const size_t bytes = dump(input).size();
   asked.record = {.input = std::move(input),
@@ -83,6 +103,45 @@ Result<Asked> read(Api& api, const net::Request& request, bool counts = false) {
   return asked;
 }
 
+/// Adds what was said to the conversation of a response that came to its end.
+Status add_to_conversation(const ResponsesState& state,
+                           const std::string& owner,
+                           const KeptResponse& record) {
+  const std::string id = record.conversation();
+  if (id.empty() || !record.has_answer()) return {};
+  Json items = Json::array();
+  append_items(record, items);
+  const auto added = state.conversations().edit(owner, id, [&](Conversation& conversation) {
+    add_items(items, conversation);
+    return Status();
+  });
+  return added ? Status() : Status(added.error());
+}
+
+/// Writes what is to be kept of a response, and says in it what could not be.
+Keep keeping(const ResponsesState& state, std::string owner, Asked asked) {
+  return [&state, owner = std::move(owner), record = std::move(asked.record), store = asked.store](
+             Json& response, Status possible) mutable {
+    std::vector<chat::Warning> warnings;
+    record.response = response;
+    const Status added = possible ? add_to_conversation(state, owner, record) : possible;
+    if (!added && !record.conversation().empty()) {
+      warnings.push_back({.code = "not_in_conversation",
+                          .message = "the items could not be added to the conversation: " +
+                                     added.error().message});
+      record.response["warnings"].push_back(encode_warnings(warnings).back());
+    }
+    const Status put = possible && store ? state.kept().put(owner, record) : possible;
+    response = std::move(record.response);
+    if (put || !store) return warnings;
+    warnings.push_back({.code = "not_stored",
+                        .message = "the response could not be kept: " + put.error().message});
+    response["store"] = false;
+    response["warnings"].push_back(encode_warnings(warnings).back());
+    return warnings;
+  };
+}
+
 /// Starts it on its own, and answers with how it is, or with its events.
 void start_background(Api& api, const net::Request& request, const ReplyPtr& reply, Asked asked) {
   ResponsesState& state = *api.responses();
@@ -90,6 +149,13 @@ void start_background(Api& api, const net::Request& request, const ReplyPtr& rep
   const bool stream = std::exchange(asked.wire.stream, true);
   const auto run = std::make_shared<BackgroundRun>(
       state.kept(), request.key_id, std::move(asked.record), api.options().keep_alive);
+  if (!asked.conversation.empty()) {
+    run->on_answer([&state, owner = request.key_id](const KeptResponse& record) {
+      state.kept().later(record.bytes, [&state, owner, record] {
+        return add_to_conversation(state, owner, record);
+      });
+    });
+  }
   run->on_gone([&api, id] { api.service().cancel(id); });
   state.runs().add(id, run);
   begin_generation(kResponses, api, request, run, std::move(asked.wire), id);
@@ -113,16 +179,19 @@ void responses(Api& api, const net::Request& request, const ReplyPtr& reply) {
     api.metrics().refused(kResponses.endpoint, status_of(asked.error()));
     return reply->send(error_response(asked.error()));
   }
-  const Json& echo = asked->wire.notes["echo"];
-  if (echo["background"] == true) {
+  if (asked->wire.notes["echo"]["background"] == true) {
     return start_background(api, request, reply, std::move(*asked));
   }
+  WireRequest wire = std::move(asked->wire);
+  const std::string id = asked->id;
   ReplyPtr to = reply;
-  if (echo["store"] == true) {
-    to = std::make_shared<KeepingReply>(reply, api.responses()->kept(), api.metrics(),
-                                        request.key_id, std::move(asked->record));
+  if (asked->store || !asked->conversation.empty()) {
+    const size_t bytes = asked->record.bytes;
+    to = std::make_shared<KeepingReply>(
+        reply, api.store()->queue(), api.metrics(), bytes,
+        keeping(*api.responses(), request.key_id, std::move(*asked)));
   }
-  begin_generation(kResponses, api, request, to, std::move(asked->wire), asked->id);
+  begin_generation(kResponses, api, request, to, std::move(wire), id);
 }
 
 void count_input_tokens(Api& api, const net::Request& request, const ReplyPtr& reply) {

@@ -151,16 +151,24 @@ void read_items(Fields& fields, const Json& items, const char* place, InputReade
 
 }  // namespace
 
+void check_items(Fields& fields, const Json& items, const char* name) {
+  ResponsesTools tools;
+  std::vector<chat::Warning> warnings;
+  InputReader reader(fields, tools, warnings);
+  read_items(fields, items, name, reader);
+}
+
 Json read_input(Fields& fields,
                 ResponsesTools& tools,
                 const Json& history,
+                const char* history_name,
                 std::vector<chat::Warning>& warnings) {
   InputReader reader(fields, tools, warnings);
   if (auto instructions = fields.string("instructions", SIZE_MAX);
       instructions && !instructions->empty()) {
     reader.add("system", std::move(*instructions));
   }
-  read_items(fields, history, "previous_response_id", reader);
+  read_items(fields, history, history_name, reader);
   const Json* input = fields.any("input");
   if (!input) {
     // As there, a conversation may go on without a word.

@@ -98,24 +98,6 @@ Status cancel(Api& api, const net::Request& request, const ReplyPtr& reply, cons
   return {};
 }
 
-Result<Page> read_page(const std::string& query) {
-  Page page;
-  const auto limit = query_number(query, "limit", 1, 100, 20);
-  if (!limit) return limit.error();
-  page.limit = static_cast<size_t>(*limit);
-  const std::string order = query_value(query, "order").value_or("desc");
-  if (order != "asc" && order != "desc") {
-    return Error{
-        ErrorCode::kInvalid,
-        fmt::format(R"('order' must be "asc" or "desc", not {})", literal(shortened(order, 60))),
-        "order"};
-  }
-  page.ascending = order == "asc";
-  page.after = query_value(query, "after").value_or("");
-  page.before = query_value(query, "before").value_or("");
-  return page;
-}
-
 Status list_items(Api& api,
                   const net::Request& request,
                   const ReplyPtr& reply,

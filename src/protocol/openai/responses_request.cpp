@@ -57,9 +57,19 @@ void read_previous(Fields& fields, const KeptInput& kept) {
                "previous_response_id"});
 }
 
+void read_conversation(Fields& fields, const Json& body, const KeptInput& kept) {
+  if (!fields.has("conversation")) return;
+  if (conversation_in(body).empty()) {
+    return fields.refuse_value("conversation", R"(must be an id, or {"id": …})");
+  }
+  if (fields.has("previous_response_id")) {
+    return fields.refuse("conversation", "cannot be used together with 'previous_response_id'");
+  }
+  if (!kept.offered) fields.unsupported("conversation", "on a server that keeps nothing");
+}
+
 /// Fields that change nothing here, or are not offered.
 void read_rest(Fields& fields) {
-  fields.unsupported("conversation", "(see previous_response_id)");
   fields.unsupported("prompt");
   check_metadata(fields);
   // Counts calls of tools that the server runs: there are none.
@@ -80,6 +90,8 @@ Json make_echo(const Json& body, const chat::Conversation& conversation, Keeping
   };
   Json echo;
   echo["background"] = keeping.background;
+  const std::string talk = conversation_in(body);
+  echo["conversation"] = talk.empty() ? Json(nullptr) : Json{{"id", talk}};
   echo["instructions"] = given("instructions", nullptr);
   echo["max_output_tokens"] = given("max_output_tokens", nullptr);
   echo["max_tool_calls"] = given("max_tool_calls", nullptr);
@@ -102,6 +114,13 @@ bool asks_for_handles(Fields& fields) {
 }
 
 }  // namespace
+
+std::string conversation_in(const Json& body) {
+  const auto given = body.find("conversation");
+  if (given == body.end()) return {};
+  const Json id = given->is_object() ? given->value("id", Json()) : *given;
+  return id.is_string() ? id.get<std::string>() : std::string();
+}
 
 Json make_notes(Json echo, const ToolNames& names) {
   Json list = Json::array();
@@ -131,7 +150,7 @@ Result<WireRequest> parse_responses(const Json& body,
   chat::Conversation conversation;
   ResponsesTools tools;
   if (const Json* given = fields.array("tools")) tools.add(fields, *given, "tools", out.warnings);
-  conversation.messages = read_input(fields, tools, kept.history, out.warnings);
+  conversation.messages = read_input(fields, tools, kept.history, kept.field, out.warnings);
   if (!tools.functions.empty()) conversation.tools = std::move(tools.functions);
   conversation.text_rules = std::move(tools.text_rules);
   read_tool_choice(fields, conversation);
@@ -141,6 +160,7 @@ Result<WireRequest> parse_responses(const Json& body,
   read_text_format(fields, out.request);
   const Keeping keeping = read_keeping(fields, kept, out.warnings);
   read_previous(fields, kept);
+  read_conversation(fields, body, kept);
   read_rest(fields);
   if (const Status ok = finish_fields(fields, context, out); !ok) return ok.error();
   out.notes = make_notes(make_echo(body, conversation, keeping), tools.names);

@@ -10,13 +10,18 @@ namespace tandem::protocol::openai {
 
 /// What the server keeps that belongs to a request.
 struct KeptInput {
-  bool offered = false;          // whether it keeps anything
-  Json history = Json::array();  // items of the conversation that `previous_response_id` ends
+  bool offered = false;                        // whether it keeps anything
+  Json history = Json::array();                // items of what the request goes on with
+  const char* field = "previous_response_id";  // which named it
 };
 
+/// The conversation that a body names; empty: none.
+std::string conversation_in(const Json& body);
+
 /// `notes` of the result is what make_notes gives; "echo" has `store` and `background` as they are
-/// done. References to items are resolved already where they can be. Errors as for parse_chat;
-/// kNotFound also for a previous response where none is kept, and for items that are not.
+/// done, and `conversation` as an object. References to items are resolved already where they can
+/// be. Errors as for parse_chat; kNotFound also for a previous response where none is kept, and for
+/// items that are not.
 Result<WireRequest> parse_responses(const Json& body,
                                     const ParseContext& context,
                                     const KeptInput& kept);

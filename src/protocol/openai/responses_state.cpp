@@ -17,12 +17,17 @@ std::string shown(const std::string& id) { return literal(shortened(id, 80)); }
 
 /// Of one that can be gone on with.
 Status check_ended(const KeptResponse& kept) {
-  const std::string status = kept.status();
-  if (status == "completed" || status == "incomplete") return {};
+  if (const std::string conversation = kept.conversation(); !conversation.empty()) {
+    return previous_error(ErrorCode::kInvalid,
+                          fmt::format("the response {} belongs to a conversation: go on with "
+                                      "conversation {}",
+                                      shown(kept.id()), shown(conversation)));
+  }
+  if (kept.has_answer()) return {};
   return previous_error(ErrorCode::kInvalid,
                         fmt::format("the response {} is {}: only one that was completed, or cut at "
                                     "its length, can be gone on with",
-                                    shown(kept.id()), status));
+                                    shown(kept.id()), kept.status()));
 }
 
 /// The responses of a conversation, from its last one on.

@@ -5,20 +5,19 @@
 #include <string>
 
 #include "protocol/openai/background_run.h"
+#include "protocol/openai/conversations.h"
 #include "protocol/openai/kept_responses.h"
 
 namespace tandem::protocol::openai {
 
-/// What a request may have of kept items: more than any model's context, and no more than a body
-/// may have.
-constexpr size_t kMaxHistoryBytes = size_t{32} << 20;
-
 /// Thread-safe. `owner` is the id of the API key that asks: nobody sees others' responses.
 class ResponsesState {
  public:
-  ResponsesState(store::Store& store, store::Limits limits) : kept_(store, limits) {}
+  ResponsesState(store::Store& store, store::Limits limits)
+      : kept_(store, limits), conversations_(store, limits.share(2)) {}
 
   const KeptResponses& kept() const { return kept_; }
+  const Conversations& conversations() const { return conversations_; }
   BackgroundRuns& runs() { return runs_; }
 
   /// As it is now. kNotFound, field "response_id"; else as KeptResponses::find.
@@ -36,6 +35,7 @@ class ResponsesState {
 
  private:
   const KeptResponses kept_;
+  const Conversations conversations_;
   BackgroundRuns runs_;
 };
 

@@ -10,6 +10,7 @@
 #include "protocol/openai/chat_request.h"
 #include "protocol/openai/completion_request.h"
 #include "protocol/openai/responses_request.h"
+#include "protocol/openapi/answers.h"
 #include "protocol/openapi/shapes.h"
 
 namespace tandem::protocol::openapi {
@@ -175,10 +176,10 @@ Json reference(const char* name) {
 }
 
 Json error_schema(Errors errors) {
-  const char* own = errors == Errors::kMessages ? "MessagesError" : "OllamaError";
   if (errors == Errors::kOpenAi) return reference("Error");
+  if (errors == Errors::kOllama) return reference("OllamaError");
   // Keys, origins and sizes are looked at before any wire is known.
-  return Json{{"anyOf", Json::array({reference(own), reference("Error")})}};
+  return Json{{"anyOf", Json::array({reference("MessagesError"), reference("Error")})}};
 }
 
 Json content(const char* type, Json schema) {
@@ -186,18 +187,22 @@ Json content(const char* type, Json schema) {
 }
 
 Json responses(const Operation& operation) {
-  const bool text = std::string_view(operation.path) == "/metrics";
-  Json good = content(text ? "text/plain" : "application/json",
-                      text ? Json{{"type", "string"}} : Json{{"type", "object"}});
+  const Json answer = answer_of(operation.method, operation.path);
+  Json good = answer.is_null() ? content("text/plain", Json{{"type", "string"}})
+                               : content("application/json", answer);
   if (operation.body.streams) {
     const bool lines = operation.errors == Errors::kOllama;
     good.update(
         content(lines ? "application/x-ndjson" : "text/event-stream", Json{{"type", "string"}}));
   }
-  return Json{
-      {"200", Json{{"description", "Done"}, {"content", std::move(good)}}},
-      {"default", Json{{"description", "Refused or failed"},
-                       {"content", content("application/json", error_schema(operation.errors))}}}};
+  Json out;
+  out["200"] = Json{{"description", "Done"}, {"content", std::move(good)}};
+  if (answer == reference("Health")) {
+    out["503"] = Json{{"description", "Not now"}, {"content", content("application/json", answer)}};
+  }
+  out["default"] = Json{{"description", "Refused or failed"},
+                        {"content", content("application/json", error_schema(operation.errors))}};
+  return out;
 }
 
 /// The pattern without its dots, with /v1 where there is such a path.
@@ -218,7 +223,7 @@ Json parameter(const std::string& name, const char* place, Json schema) {
 
 Json parameters_of(const std::string& path, const Body& body) {
   Json out = Json::array();
-  if (const size_t open = path.find('{'); open != std::string::npos) {
+  for (size_t open = path.find('{'); open != std::string::npos; open = path.find('{', open + 1)) {
     const std::string name = path.substr(open + 1, path.find('}', open) - open - 1);
     out.push_back(parameter(name, "path", Json{{"type", "string"}, {"minLength", 1}}));
   }
@@ -272,6 +277,7 @@ Json make_document(const ParseContext& context) {
                       "ignored, or refused with --strict-fields."}};
   out["paths"] = std::move(paths);
   out["components"]["schemas"] = components();
+  out["components"]["schemas"].update(answer_components());
   out["components"]["schemas"]["Model"] = model_names(context);
   out["components"]["schemas"]["Guards"] = guard_switches();
   out["components"]["securitySchemes"] =

@@ -53,6 +53,21 @@ void collect(const Json& json, std::set<std::string>& out) {
   for (const Json& inner : json) collect(inner, out);
 }
 
+TEST_CASE("openapi: every answer but plain text has a schema of its own") {
+  const Json all = document();
+  for (const auto& [path, operations] : all["paths"].items()) {
+    for (const auto& [method, operation] : operations.items()) {
+      CAPTURE(path);
+      CAPTURE(method);
+      const Json& content = operation["responses"]["200"]["content"];
+      const bool is_text = path == "/metrics";
+      CHECK(content.contains("application/json") == !is_text);
+      if (!is_text) CHECK(content["application/json"]["schema"].contains("$ref"));
+    }
+  }
+  CHECK(all["paths"].contains("/v1/status"));
+}
+
 TEST_CASE("openapi: what is referred to is there") {
   const Json all = document();
   std::set<std::string> names;
