@@ -82,6 +82,10 @@ bool ends_with_answer(const Json& messages) {
   return last["role"] == "assistant" && !last.contains("tool_calls") && last["content"] != "";
 }
 
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
 std::string left_out_of_result(std::string_view type, std::vector<chat::Warning>& warnings) {
   warn(warnings, {.code = "left_out_of_tool_result",
                   .message = "results of tools are text here: other parts were left out"});

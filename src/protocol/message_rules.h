@@ -26,6 +26,9 @@ void name_tool_results(Json& messages);
 /// calls.
 bool ends_with_answer(const Json& messages);
 
+/// Whether there is nothing but white space, as JSON has it.
+bool is_blank(std::string_view text);
+
 /// What stands for a part of a tool's result that is not text, such as an image. Warns once.
 std::string left_out_of_result(std::string_view type, std::vector<chat::Warning>& warnings);
 

@@ -8,15 +8,12 @@
 #include "net/sse.h"
 #include "protocol/anthropic/errors.h"
 #include "protocol/json.h"
+#include "protocol/message_rules.h"
 
 namespace tandem::protocol::anthropic {
 namespace {
 
 using Kind = Block::Kind;
-
-bool is_blank(std::string_view text) {
-  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
-}
 
 std::string sse(std::string_view type, std::string_view fields) {
   return net::encode_sse(fmt::format(R"({{"type":"{}"{}}})", type, fields), type);

@@ -1,4 +1,7 @@
 // POST /api/chat and /api/generate.
+#include <memory>
+#include <utility>
+
 #include "protocol/errors.h"
 #include "protocol/generation.h"
 #include "protocol/ollama/encoder.h"
@@ -7,6 +10,22 @@
 
 namespace tandem::protocol::ollama {
 namespace {
+
+template <Shape kShape>
+std::unique_ptr<AnswerEncoder> encoder_of(AnswerHead head, const WireRequest&, const Options&) {
+  return make_encoder(std::move(head), kShape);
+}
+
+constexpr Wire kChat{.endpoint = "ollama_chat",
+                     .id_prefix = "chat-",
+                     .parse = parse_chat,
+                     .make_encoder = encoder_of<Shape::kMessage>,
+                     .refuse = error_response};
+constexpr Wire kGenerate{.endpoint = "ollama_generate",
+                         .id_prefix = "gen-",
+                         .parse = parse_generate,
+                         .make_encoder = encoder_of<Shape::kResponse>,
+                         .refuse = error_response};
 
 void start(
     const Wire& wire, Shape shape, Api& api, const net::Request& request, const ReplyPtr& reply) {
@@ -23,26 +42,11 @@ void start(
 }  // namespace
 
 void chat(Api& api, const net::Request& request, const ReplyPtr& reply) {
-  static constexpr Wire kWire{
-      .endpoint = "ollama_chat",
-      .id_prefix = "chat-",
-      .parse = parse_chat,
-      .make_encoder = [](AnswerHead head, const WireRequest&,
-                         const Options&) { return make_encoder(std::move(head), Shape::kMessage); },
-      .refuse = error_response};
-  start(kWire, Shape::kMessage, api, request, reply);
+  start(kChat, Shape::kMessage, api, request, reply);
 }
 
 void generate(Api& api, const net::Request& request, const ReplyPtr& reply) {
-  static constexpr Wire kWire{.endpoint = "ollama_generate",
-                              .id_prefix = "gen-",
-                              .parse = parse_generate,
-                              .make_encoder =
-                                  [](AnswerHead head, const WireRequest&, const Options&) {
-                                    return make_encoder(std::move(head), Shape::kResponse);
-                                  },
-                              .refuse = error_response};
-  start(kWire, Shape::kResponse, api, request, reply);
+  start(kGenerate, Shape::kResponse, api, request, reply);
 }
 
 }  // namespace tandem::protocol::ollama

@@ -68,15 +68,17 @@ void set_input(chat::Conversation conversation, const ParseContext& context, Wir
   }
 }
 
-/// The field is an empty list or text, or not there.
-bool is_empty(const Json& body, const char* name) {
-  const auto found = body.find(name);
-  return found == body.end() || found->is_null() || *found == "" || *found == Json::array();
-}
+/// An empty list or text, or not there.
+bool is_empty(const Json* field) { return !field || *field == "" || *field == Json::array(); }
 
-}  // namespace
+/// Reads what is a body's own, and makes the request's input of it and of the conversation, which
+/// has what both bodies say.
+using ReadOwn = void (*)(Fields& fields,
+                         const ParseContext& context,
+                         chat::Conversation conversation,
+                         WireRequest& out);
 
-Result<WireRequest> parse_chat(std::string_view body, const ParseContext& context) {
+Result<WireRequest> parse(std::string_view body, const ParseContext& context, ReadOwn own) {
   const auto json = parse_body(body);
   if (!json) return json.error();
   Fields fields(*json, {}, context.log);
@@ -84,35 +86,35 @@ Result<WireRequest> parse_chat(std::string_view body, const ParseContext& contex
   read_common(fields, context, out);
   chat::Conversation conversation;
   read_think(fields, context, conversation.template_arguments, out);
-  const bool says_nothing = is_empty(*json, "messages");
-  if (says_nothing) {
-    fields.accept({"messages"});
-    out.notes = kNothing;
-  } else {
-    conversation.messages = read_messages(fields, out.warnings);
-    conversation.continues_last_message = ends_with_answer(conversation.messages);
-  }
-  conversation.tools = openai::read_tools(fields);
+  own(fields, context, std::move(conversation), out);
   if (const Status ok = finish_fields(fields, context, out); !ok) return ok.error();
-  if (!says_nothing) set_input(std::move(conversation), context, out);
   return out;
 }
 
-Result<WireRequest> parse_generate(std::string_view body, const ParseContext& context) {
-  const auto json = parse_body(body);
-  if (!json) return json.error();
-  Fields fields(*json, {}, context.log);
-  WireRequest out;
-  read_common(fields, context, out);
-  chat::Conversation conversation;
-  read_think(fields, context, conversation.template_arguments, out);
+void read_chat(Fields& fields,
+               const ParseContext& context,
+               chat::Conversation conversation,
+               WireRequest& out) {
+  conversation.tools = openai::read_tools(fields);
+  if (is_empty(fields.any("messages"))) {
+    out.notes = kNothing;
+    return;
+  }
+  conversation.messages = read_messages(fields, out.warnings);
+  conversation.continues_last_message = ends_with_answer(conversation.messages);
+  set_input(std::move(conversation), context, out);
+}
+
+void read_prompt(Fields& fields,
+                 const ParseContext& context,
+                 chat::Conversation conversation,
+                 WireRequest& out) {
   const auto prompt = fields.string("prompt", SIZE_MAX).value_or("");
   const auto system = fields.string("system", SIZE_MAX).value_or("");
   const bool raw = fields.boolean("raw").value_or(false);
   for (const char* name : {"suffix", "template", "images", "context", "width", "height", "steps"}) {
     refuse_unless_empty(fields, name);
   }
-  if (const Status ok = finish_fields(fields, context, out); !ok) return ok.error();
   if (prompt.empty()) {
     out.notes = kNothing;
   } else if (raw) {
@@ -125,7 +127,16 @@ Result<WireRequest> parse_generate(std::string_view body, const ParseContext& co
     drop_request_line(conversation.messages);
     set_input(std::move(conversation), context, out);
   }
-  return out;
+}
+
+}  // namespace
+
+Result<WireRequest> parse_chat(std::string_view body, const ParseContext& context) {
+  return parse(body, context, read_chat);
+}
+
+Result<WireRequest> parse_generate(std::string_view body, const ParseContext& context) {
+  return parse(body, context, read_prompt);
 }
 
 }  // namespace tandem::protocol::ollama

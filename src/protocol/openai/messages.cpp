@@ -156,7 +156,7 @@ Json read_arguments(const Json& function, std::vector<chat::Warning>& warnings) 
   if (arguments == function.end() || arguments->is_null()) return Json::object();
   if (!arguments->is_string()) return Json(*arguments);
   const auto& text = arguments->get_ref<const std::string&>();
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return Json::object();
+  if (is_blank(text)) return Json::object();
   auto parsed = parse_json(text);
   if (parsed) return std::move(*parsed);
   warn(warnings, {.code = "unparsed_arguments",

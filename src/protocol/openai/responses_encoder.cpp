@@ -8,16 +8,13 @@
 
 #include "net/sse.h"
 #include "protocol/errors.h"
+#include "protocol/message_rules.h"
 #include "protocol/openai/responses_request.h"
 
 namespace tandem::protocol::openai {
 namespace {
 
 using Kind = Block::Kind;
-
-bool is_white(std::string_view text) {
-  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
-}
 
 Json responses_usage(const chat::Usage& usage) {
   Json out;
@@ -140,7 +137,7 @@ class ResponsesEncoder final : public AnswerEncoder {
     if (delta.text.empty()) return {};
     if (delta.channel == chat::Channel::kThinking) return write(Kind::kThinking, delta.text);
     blank_ += delta.text;
-    if ((!open_ || open_->kind != Kind::kText) && is_white(blank_)) return {};
+    if ((!open_ || open_->kind != Kind::kText) && is_blank(blank_)) return {};
     return write(Kind::kText, std::exchange(blank_, {}));
   }
 
@@ -197,7 +194,7 @@ class ResponsesEncoder final : public AnswerEncoder {
   std::string whole(const std::vector<Answer>& answers, const chat::Usage& total) override {
     const Answer& answer = answers.front();
     for (const Block& block : answer.blocks) {
-      if (block.kind == Kind::kText && is_white(block.text)) continue;
+      if (block.kind == Kind::kText && is_blank(block.text)) continue;
       output_.push_back(items_.item(block, output_.size(), true));
     }
     return dump(ended_response(answer.end, total));
