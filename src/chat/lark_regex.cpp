@@ -17,6 +17,7 @@ using Kind = LarkToken::Kind;
 
 constexpr size_t kLongestPattern = 4096;  // of what grammars of answers may have
 constexpr int kDeepestGroup = 64;
+constexpr size_t kDeepestRule = 256;
 
 /// Lark's common terminals.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 23> kCommon = {{
@@ -354,6 +355,7 @@ class LarkWriter {
       skipped_ += (skipped_.empty() ? "" : "|") + *one;
     }
     if (!skipped_.empty()) skipped_ = "(?:" + skipped_ + ")*";
+    known_.clear();  // from here on white space may stand in front of each
     auto whole = named({.kind = LarkNode::Kind::kName, .text = "start"}, false);
     if (whole) *whole += skipped_;
     return whole;
@@ -362,12 +364,7 @@ class LarkWriter {
  private:
   Result<std::string> written(const LarkNode& node, bool in_terminal) {
     auto out = unchecked(node, in_terminal);
-    if (out && out->size() > kLongestPattern) {
-      return Error{
-          .code = ErrorCode::kUnsupported,
-          .message = fmt::format("as one expression it has more than {} bytes", kLongestPattern),
-          .field = "grammar"};
-    }
+    if (out && out->size() > kLongestPattern) return too_long();
     return out;
   }
 
@@ -392,6 +389,7 @@ class LarkWriter {
       auto one = written(part, in_terminal);
       if (!one) return one;
       all += (is_choice && &part != &node.parts[0] ? "|" : "") + *one;
+      if (all.size() > kLongestPattern) return too_long();
     }
     return is_choice && node.parts.size() > 1 ? "(?:" + all + ")" : all;
   }
@@ -401,6 +399,9 @@ class LarkWriter {
     if (rule == grammar_.rules.end()) {
       return lark_error(node.line, fmt::format("there is no '{}'", node.text));
     }
+    const std::pair key(node.text, in_terminal);
+    if (const auto known = known_.find(key); known != known_.end()) return known->second;
+    if (open_.size() >= kDeepestRule) return lark_error(node.line, "rules go too deep");
     if (!open_.insert(node.text).second) {
       return Error{.code = ErrorCode::kUnsupported,
                    .message = fmt::format("its rule '{}' nests in itself", node.text),
@@ -410,7 +411,14 @@ class LarkWriter {
     auto out = is_word ? written(rule->second, true) : repeated(node.text, rule->second);
     open_.erase(node.text);
     if (out && is_word && !in_terminal) *out = skipped_ + *out;
+    if (out) known_[key] = *out;
     return out;
+  }
+
+  static Error too_long() {
+    return {.code = ErrorCode::kUnsupported,
+            .message = fmt::format("as one expression it has more than {} bytes", kLongestPattern),
+            .field = "grammar"};
   }
 
   /// A rule; with itself at an end of some of its alternatives, these are repeated.
@@ -449,6 +457,7 @@ class LarkWriter {
 
   LarkGrammar grammar_;
   std::set<std::string> open_;
+  std::map<std::pair<std::string, bool>, std::string> known_;  // by rule, and whether in a terminal
   std::string skipped_;
 };
 

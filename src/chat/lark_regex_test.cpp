@@ -2,6 +2,7 @@
 #include "chat/lark_regex.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <string>
 
@@ -80,6 +81,32 @@ TEST_CASE("lark: the expression matches what the grammar does") {
   CHECK(taker.matches(list, "x!"));
   CHECK_FALSE(taker.matches(list, "dx!"));
   CHECK_FALSE(taker.matches(list, "x\n"));
+}
+
+TEST_CASE("lark: patterns of any text, as clients send them for code") {
+  TextTaker taker;
+  const std::string code =
+      "start: pragma_source | plain_source\npragma_source: PRAGMA_LINE NEWLINE SOURCE\n"
+      "plain_source: SOURCE\n\nPRAGMA_LINE: /[ \\t]*\\/\\/ @exec:[^\\r\\n]*/\n"
+      "NEWLINE: /\\r?\\n/\nSOURCE: /[\\s\\S]+/\n";
+  CHECK(taker.matches(code, "// @exec: {}\nls()\n\"x\""));
+  CHECK(taker.matches(code, "a\n\nb"));
+  CHECK_FALSE(taker.matches(code, ""));
+}
+
+TEST_CASE("lark: what would take long is known at once") {
+  std::string rules = "start: a0\n";
+  std::string deep = "start: a0\n";
+  for (int i = 0; i < 60; ++i) rules += fmt::format("a{0}: a{1} a{1}\n", i, i + 1);
+  for (int i = 0; i < 50'000; ++i) deep += fmt::format("a{}: a{}\n", i, i + 1);
+  CHECK(regex_of_lark(rules + "a60: \"\"\n"));
+  const auto wide = regex_of_lark(rules + "a60: \"x\"\n");
+  REQUIRE_FALSE(wide);
+  CHECK(wide.error().code == ErrorCode::kUnsupported);
+  const auto chain = regex_of_lark(deep + "a50000: \"x\"\n");
+  REQUIRE_FALSE(chain);
+  CHECK(chain.error().message.find("too deep") != std::string::npos);
+  CHECK_FALSE(regex_of_lark("start: " + std::string(100'000, '(')));
 }
 
 TEST_CASE("lark: what is not offered is named with its line") {
