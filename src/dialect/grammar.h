@@ -54,8 +54,8 @@ std::string text_grammar(const Dialect& dialect,
 /// parts is bounded: a space, or a line break with an indent.
 std::string json_expression(const Json& schema);
 
-/// References inside of a schema as they are from above it, where the schema stands at `place`, such
-/// as "#/$defs/a".
+/// References inside of a schema as they are from above it, where the schema stands at `place`,
+/// such as "#/$defs/a".
 void move_references(Json& schema, const std::string& place);
 
 /// A schema that may be a part of a document: references that it has lead to the same places when

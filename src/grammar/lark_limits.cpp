@@ -14,9 +14,9 @@
 namespace tandem::grammar {
 namespace {
 
-constexpr size_t kMostDefinitions = 4000;
+constexpr size_t kMostDefinitions = 8000;
 constexpr size_t kMostWaysOfOne = 1500;  // of one rule: llguidance follows up to 2000 at once
-constexpr size_t kMostWaysInAll = 6000;
+constexpr size_t kMostWaysInAll = 8000;
 constexpr double kMostOfTerminal = 100'000;  // parts of a terminal, those of others put in
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }

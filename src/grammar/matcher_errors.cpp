@@ -27,7 +27,7 @@ Error matcher_error(std::string_view why) {
     return {ErrorCode::kTooLarge,
             fmt::format("the grammar leaves more ways open at once than can be followed: give it "
                         "fewer alternatives, optional parts or repetitions ({})",
-                        why.substr(0, 200)),
+                        why.substr(0, std::min<size_t>(why.find('\n'), 200))),
             "grammar"};
   }
   return {ErrorCode::kInvalid, fmt::format("the grammar cannot be used: {}", why), "grammar"};
