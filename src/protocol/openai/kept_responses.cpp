@@ -23,10 +23,10 @@ std::string encode(const KeptResponse& kept) {
 }
 
 Result<KeptResponse> decode(const std::string& bytes) {
-  const Json json = Json::parse(bytes, nullptr, false);
+  Json json = Json::parse(bytes, nullptr, false);
   try {
-    KeptResponse kept{.response = json.at("response"),
-                      .input = json.at("input"),
+    KeptResponse kept{.response = std::move(json.at("response")),
+                      .input = std::move(json.at("input")),
                       .previous = json.at("previous"),
                       .server = json.at("server"),
                       .background = json.at("background"),
