@@ -88,6 +88,12 @@ const std::vector<SideRule>& side_rules() {
        .endpoint = "chat",
        .most_messages = 1,
        .in_user = {"### Task:\nSuggest 3-5 relevant follow-up"}},
+      // Qwen Code's agents that keep memories and skills beside a session, after its turns.
+      {.kind = "memory",
+       .endpoint = "chat",
+       .may_have_tools = true,
+       .in_system = {"managed memory extraction subagent", "managed memory dream",
+                     "reviewing this conversation to extract reusable skills"}},
   };
   return kRules;
 }

@@ -50,6 +50,9 @@ TEST_CASE("side requests: what clients ask for beside the work is recognised") {
                                                   "categorizing the chat"}}})}}})}) == "tags");
   CHECK(kind_of({.endpoint = "messages", .max_tokens = 1}) == "probe");
   CHECK(kind_of({.endpoint = "responses", .tools = kTools, .max_tokens = 1}) == "probe");
+  CHECK(kind_of({.messages =
+                     said("You are now acting as the managed memory extraction subagent.", "Go."),
+                 .tools = kTools}) == "memory");
 }
 
 TEST_CASE("side requests: the work itself is none, whatever its words") {

@@ -30,7 +30,6 @@ class Client:
     follow_up: list  # the same, to go on with the last conversation
     endpoint: str
     side_requests: int = 0  # titles and the like
-    later_side_requests: int = 0  # at most, with a second prompt
     appends: bool = True  # a later prompt comes behind what there was, unchanged
 
 
@@ -61,7 +60,6 @@ CLIENTS_UNDER_TEST = [
         ["-p", "PROMPT", "--approval-mode", "yolo", "-o", "json"],
         ["-c", "-p", "PROMPT", "--approval-mode", "yolo", "-o", "json"],
         "chat",
-        later_side_requests=1,  # what it should keep in mind
         appends=False,  # the folder's content stands in its second message
     ),
 ]
@@ -87,7 +85,8 @@ class Task:
         place = secrets.randbelow(39)
         self.file.write_text("\n".join([*lines[:place], self.old, *lines[place:]]) + "\n")
         self.expected = "\n".join([*lines[:place], self.new, *lines[place:]]) + "\n"
-        self.check.write_text(f"cat {self.file} > {self.seen}\necho {self.answer}\n")
+        # Qwen Code may miss what a command prints right before it ends.
+        self.check.write_text(f"cat {self.file} > {self.seen}\necho {self.answer}\nsleep 0.5\n")
         self.prompt = (
             f"In {self.file} replace the line {self.old} by {self.new}, run sh {self.check} and tell me what it prints."
         )
@@ -149,7 +148,8 @@ def start(client, arguments, prompt, url, task, home):
 def requests_of(url):
     listed = json.loads(fetch(url, "/v1/requests"))
     assert listed["active"] == []
-    return listed["recent"][::-1]
+    # Qwen Code's extraction of memories comes when it comes.
+    return [request for request in listed["recent"][::-1] if request.get("side") != "memory"]
 
 
 def check_reuse(before, after):
