@@ -23,6 +23,10 @@ void declare(CLI::App& app, GuardOptions& options) {
       ->capture_default_str();
   app.add_option("--thinking-budget", options.thinking_budget,
                  "Tokens of thinking after which it is closed; 0: none [no budget]");
+  app.add_option("--hesitation-penalty", options.hesitation_penalty,
+                 "What words such as \"Wait\" lose of their logits inside thinking; 0: nothing")
+      ->check(CLI::Range(0.0F, chat::kMostHesitationPenalty))
+      ->capture_default_str();
 }
 
 chat::GuardSettings settings(const GuardOptions& options) {
@@ -31,6 +35,7 @@ chat::GuardSettings settings(const GuardOptions& options) {
     result.*guard.member = std::ranges::find(options.on, guard.name) != options.on.end();
   }
   result.thinking_budget = options.thinking_budget;
+  result.hesitation_penalty = options.hesitation_penalty;
   return result;
 }
 

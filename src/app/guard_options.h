@@ -13,6 +13,7 @@ namespace tandem::app {
 struct GuardOptions {
   std::vector<std::string> on = {"repeated_span", "tool_loop"};
   std::optional<uint32_t> thinking_budget;
+  float hesitation_penalty = 0;
 };
 
 void declare(CLI::App& app, GuardOptions& options);

@@ -13,6 +13,8 @@ Answer::Answer(std::shared_ptr<const AnswerRules> rules)
       acted_(rules_->acted),
       last_channel_(rules_->first_channel) {
   usage_.prompt_tokens = rules_->prompt_tokens;
+  is_biased_ = wants_bias();
+  if (is_biased_) note(Guard::kHesitation);
 }
 
 std::vector<EventBody> Answer::take(const gen::Event& event) {

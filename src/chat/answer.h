@@ -35,10 +35,12 @@ struct AnswerRules {
   bool logprobs = false;
   uint32_t prompt_tokens = 0;
   bool is_bound = false;    // a grammar holds its form, which is whole only where the model ends it
+  bool ends_whole = false;  // … and it can end nowhere else, not in a thought either
   bool only_calls = false;  // beside thinking: what is no call yet at the limit begins one
 
   GuardSettings guards = {};
   std::vector<text::TokenId> thinking_close = {};  // empty: thinking cannot be closed for the model
+  std::vector<gen::LogitBias> thinking_bias = {};  // of what is drawn inside thinking
   uint32_t max_tokens = 0;                         // of the answer; what is put in counts
   std::vector<Guard> acted = {};                   // before the answer began
 };
@@ -60,9 +62,18 @@ class Answer {
     return {tokens_.data(), tokens_.size() - beyond_};
   }
 
-  /// The answer goes on with other tokens than those that the generator drew: all of its tokens so
-  /// far, for a generation that goes on from there. The one before is of no use any more. Once.
-  std::optional<std::vector<text::TokenId>> take_detour();
+  /// What a generation that goes on with the answer is told besides the request.
+  struct Detour {
+    std::vector<text::TokenId> tokens;  // all of the answer's so far
+    std::vector<gen::LogitBias> bias;   // see bias()
+  };
+
+  /// The answer goes on with other tokens than those that the generator drew, or with another bias:
+  /// then from what this says. The generation before is of no use any more. Once.
+  std::optional<Detour> take_detour();
+
+  /// What the next token is to be drawn with, besides the request's own bias.
+  std::vector<gen::LogitBias> bias() const;
 
  private:
   /// A drawn token whose text is not yet delivered.
@@ -81,6 +92,8 @@ class Answer {
   bool is_unclosed(const gen::Finished& finished) const;
   bool can_close_thinking() const;
   void close_thinking(Guard why, std::vector<EventBody>& out);
+  bool wants_bias() const;
+  void follow_thinking();
   void stop_repeating(std::vector<EventBody>& out);
   void note(Guard guard);
   void parse(const StopFinder::Found& found, std::vector<EventBody>& out);
@@ -110,6 +123,8 @@ class Answer {
   size_t said_ = 0;    // bytes of the answer's text that events were made of
   std::vector<Guard> acted_;
   uint32_t detours_ = 0;
+  uint32_t thoughts_ = 0;  // that began inside the answer
+  bool is_biased_ = false;
   bool on_detour_ = false;                 // until take_detour()
   size_t decoded_ = 0;                     // bytes of the answer's text so far
   Channel last_channel_ = Channel::kText;  // of delivered text

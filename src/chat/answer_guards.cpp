@@ -16,16 +16,34 @@ constexpr uint32_t kPatienceTokens = 32;
 
 }  // namespace
 
-std::optional<std::vector<text::TokenId>> Answer::take_detour() {
+std::optional<Answer::Detour> Answer::take_detour() {
   if (!std::exchange(on_detour_, false) || done_) return std::nullopt;
-  return tokens_;
+  return Detour{.tokens = tokens_, .bias = bias()};
 }
+
+std::vector<gen::LogitBias> Answer::bias() const {
+  return is_biased_ ? rules_->thinking_bias : std::vector<gen::LogitBias>();
+}
+
+bool Answer::wants_bias() const { return !rules_->thinking_bias.empty() && is_thinking(); }
 
 void Answer::guard(std::vector<EventBody>& out) {
   if (!done_ && rules_->guards.repeated_span && repeats_.is_stuck(parser_.is_in_call())) {
     stop_repeating(out);
   }
   if (!done_ && is_budget_spent()) close_thinking(Guard::kThinkingBudget, out);
+  if (!done_) follow_thinking();
+}
+
+/// The bias holds where thinking is and nowhere else: where that changes, a generation with the
+/// other one goes on, from the first token that is to be drawn with it.
+void Answer::follow_thinking() {
+  const bool wants = wants_bias();
+  if (wants == is_biased_ || usage_.completion_tokens >= rules_->max_tokens) return;
+  if (wants && ++thoughts_ > kMostDetours) return;
+  if (wants) note(Guard::kHesitation);
+  is_biased_ = wants;
+  on_detour_ = true;
 }
 
 /// What is cut off must not look whole: a call, an answer of a form.
@@ -49,9 +67,10 @@ bool Answer::is_budget_spent() const {
 
 /// The model ended its answer inside thinking, and gave none.
 bool Answer::is_unclosed(const gen::Finished& finished) const {
-  return rules_->guards.unclosed_thought && finished.reason == gen::FinishReason::kStop &&
-         !tokens_.empty() && is_stop_id(tokens_.back()) && !has_text_ && whole_calls_ == 0 &&
-         can_close_thinking() && is_thinking();
+  return rules_->guards.unclosed_thought && !rules_->ends_whole &&
+         finished.reason == gen::FinishReason::kStop && !tokens_.empty() &&
+         is_stop_id(tokens_.back()) && !has_text_ && whole_calls_ == 0 && can_close_thinking() &&
+         is_thinking();
 }
 
 /// And there is room for an answer behind it.
@@ -68,6 +87,7 @@ void Answer::close_thinking(Guard why, std::vector<EventBody>& out) {
   for (const text::TokenId id : rules_->thinking_close) {
     if (!done_) add(id, std::nullopt, out);
   }
+  if (!done_) follow_thinking();
 }
 
 void Answer::note(Guard guard) {

@@ -294,3 +294,30 @@ TEST_CASE("thinking: behind what was closed a choice is that choice alone") {
     CHECK(thinker.run(asked).text == "\n\nyes");
   }
 }
+
+TEST_CASE("thinking: what a form's text says of thinking is no thinking, and no guard's business") {
+  for (const char* text : {"a <think> b", "<think>b"}) {
+    CAPTURE(text);
+    Thinker thinker(text, "never");
+    Request asked = Thinker::request({});
+    std::get<Conversation>(asked.input).template_arguments = {{"enable_thinking", text[0] == 'a'}};
+    asked.form = {.kind = AnswerForm::Kind::kRegex, .source = "[a-z<> ]+", .field = "f"};
+    asked.guards.unclosed_thought = true;
+    asked.guards.thinking_budget = 1;
+    const Seen& seen = thinker.run(asked);
+    CHECK(seen.text == text);
+    CHECK(seen.thinking.empty());
+    CHECK(seen.ends.at(0).guards.empty());
+    CHECK(thinker.harness.fake.submitted().size() == 1);
+  }
+}
+
+TEST_CASE("thinking: an answer of a form ends only where it is whole, in no thought") {
+  Thinker thinker("<think>b", "never");
+  Request asked = Thinker::request({});
+  std::get<Conversation>(asked.input).template_arguments = Json::object();
+  asked.form = {.kind = AnswerForm::Kind::kRegex, .source = "[a-z<> ]+", .field = "f"};
+  asked.guards.unclosed_thought = true;
+  CHECK(thinker.run(asked).ends.at(0).guards.empty());
+  CHECK(thinker.harness.fake.submitted().size() == 1);
+}

@@ -12,6 +12,8 @@ const char* name(Guard guard) {
       return "repeated_span";
     case Guard::kToolLoop:
       return "tool_loop";
+    case Guard::kHesitation:
+      return "hesitation_penalty";
   }
   return "unknown";
 }

@@ -12,14 +12,18 @@ enum class Guard : uint8_t {
   kUnclosedThought,  // thinking was closed, since the model ended inside it without an answer
   kRepeatedSpan,     // the answer was ended, since it went on and on with the same words
   kToolLoop,         // the conversation's last calls and their results are the same, three times
+  kHesitation,       // words of hesitation were made unlikely in thinking
 };
 
 /// As wires and metrics call it.
 const char* name(Guard guard);
 
+inline constexpr float kMostHesitationPenalty = 100;
+
 /// Of a request. All are off unless asked for.
 struct GuardSettings {
   std::optional<uint32_t> thinking_budget = {};  // tokens; 0: no thinking
+  float hesitation_penalty = 0;  // taken off the logits of words of hesitation inside thinking
   bool unclosed_thought = false;
   bool repeated_span = false;
   bool tool_loop = false;

@@ -15,6 +15,7 @@
 #include "chat/answer.h"
 #include "chat/conversation.h"
 #include "chat/guard_tool_loop.h"
+#include "chat/hesitation.h"
 #include "chat/thinking_close.h"
 
 namespace tandem::chat {
@@ -89,7 +90,8 @@ class LocalService::Call : public std::enable_shared_from_this<Call> {
   /// Submits every choice, or none; events are delivered from here on.
   Status submit() {
     for (uint32_t index = 0; index < choices_.size(); ++index) {
-      const Status accepted = submit(index, choices_[index].generation, {});
+      Choice& choice = choices_[index];
+      const Status accepted = submit(index, choice.generation, {{}, choice.answer.bias()});
       if (accepted) continue;
       cancel();
       return accepted;
@@ -120,11 +122,13 @@ class LocalService::Call : public std::enable_shared_from_this<Call> {
 
   gen::Generator& generator() { return generations_->generator(); }
 
-  Status submit(uint32_t index, gen::RequestId id, std::vector<gen::TokenId> emitted) {
+  Status submit(uint32_t index, gen::RequestId id, Answer::Detour from) {
     gen::Request request = generation_;
     request.id = id;
     request.sampling.choice = index;
-    request.emitted = std::move(emitted);
+    request.emitted = std::move(from.tokens);
+    auto& bias = request.sampling.logit_bias;
+    bias.insert(bias.end(), from.bias.begin(), from.bias.end());
     if (request.deadline && !request.emitted.empty()) {
       const auto spent = SteadyClock().now() - started_;
       *request.deadline =
@@ -140,7 +144,7 @@ class LocalService::Call : public std::enable_shared_from_this<Call> {
 
   /// An event of a choice's generation. Events wait until open().
   void take(uint32_t index, gen::RequestId id, const gen::Event& event) {
-    std::optional<std::vector<gen::TokenId>> detour;
+    std::optional<Answer::Detour> detour;
     bool stopped = false;
     bool ended = false;
     {
@@ -162,11 +166,11 @@ class LocalService::Call : public std::enable_shared_from_this<Call> {
     if (ended) on_end_(this);
   }
 
-  /// The choice goes on from these tokens. Sinks may not submit, so another thread does.
-  void take_detour(uint32_t index, gen::RequestId before, std::vector<gen::TokenId> tokens) {
-    const auto go_on = [call = shared_from_this(), index, before, tokens = std::move(tokens)] {
+  /// The choice goes on from there. Sinks may not submit, so another thread does.
+  void take_detour(uint32_t index, gen::RequestId before, Answer::Detour from) {
+    const auto go_on = [call = shared_from_this(), index, before, from = std::move(from)] {
       const gen::RequestId id = call->choices_[index].generation;
-      const Status accepted = call->submit(index, id, tokens);
+      const Status accepted = call->submit(index, id, from);
       // Only now: a server that drains is never without the request.
       call->generator().cancel(before);
       if (!accepted) call->take(index, id, {id, gen::Failed{accepted.error()}});
@@ -246,6 +250,7 @@ LocalService::LocalService(gen::Generator& generator,
       options_(with_defaults(std::move(options))),
       dialect_(dialect_of(text_, options_.tool_dialect)),
       thinking_close_(encoded_close(text_, dialect_, options_.thinking_wrap_up)),
+      hesitations_(hesitation_tokens(*text_.tokenizer)),
       compiler_(std::make_unique<grammar::Compiler>(
           [tokenizer = text_.tokenizer, eos = text_.eos]() -> Result<grammar::Vocabulary> {
             const auto size = static_cast<uint32_t>(tokenizer->size());
@@ -301,8 +306,14 @@ std::shared_ptr<const AnswerRules> LocalService::make_rules(const Request& reque
   rules->tokenizer = text_.tokenizer;
   rules->stop_ids = text_.eos;
   rules->ignore_eos = request.ignore_eos;
-  rules->parsing = parser_rules(std::get_if<Conversation>(&request.input), dialect_, text_,
-                                !request.ignore_eos, gap_before_form(request, text_));
+  const auto parsing = parser_rules(std::get_if<Conversation>(&request.input), dialect_, text_,
+                                    !request.ignore_eos, gap_before_form(request, text_));
+  if (request.form.kind != AnswerForm::Kind::kAny) {
+    // The form may say what elsewhere would begin a thought.
+    parsing->thinks_once = true;
+    if (!grammar_place(request, prompt.in_thinking).may_think) parsing->thinking.reset();
+  }
+  rules->parsing = parsing;
   rules->markers = rules->parsing->markers();
   rules->stops = std::make_shared<const StopRules>(request.stop, rules->markers);
   rules->draw_call_id = [draw = options_.draw_seed] { return call_id(draw); };
@@ -313,12 +324,24 @@ std::shared_ptr<const AnswerRules> LocalService::make_rules(const Request& reque
   rules->is_bound = generation.grammar.has_value();
   const auto* talk = std::get_if<Conversation>(&request.input);
   rules->only_calls = talk != nullptr && talk->calls.is_required;
+  rules->ends_whole = rules->only_calls || request.form.kind != AnswerForm::Kind::kAny;
   if (prompt.is_conversation && !request.ignore_eos) {
     rules->guards = request.guards;
     if (loop_of(request) > 0) rules->acted = {Guard::kToolLoop};
     rules->thinking_close = thinking_close_;
+    rules->thinking_bias = thinking_bias(request);
   }
   return rules;
+}
+
+std::vector<gen::LogitBias> LocalService::thinking_bias(const Request& request) const {
+  std::vector<gen::LogitBias> out;
+  if (!(request.guards.hesitation_penalty > 0) || thinking_close_.empty()) return out;
+  const auto vocab = int64_t{this->vocab()};
+  for (const gen::TokenId id : hesitations_) {
+    if (id < vocab) out.push_back({.id = id, .bias = -request.guards.hesitation_penalty});
+  }
+  return out;
 }
 
 Result<uint32_t> LocalService::count_prompt(const Request& request) const {
@@ -337,6 +360,13 @@ std::vector<Warning> LocalService::warnings(const Request& request) const {
                    .message = fmt::format("the model's chat template has no place for tools: they "
                                           "were described in the system message (dialect {})",
                                           dialect_.name)});
+  }
+  if (request.guards.hesitation_penalty > 0 && thinking_bias(request).empty()) {
+    out.push_back({.code = "hesitation_penalty_without_effect",
+                   .message = thinking_close_.empty()
+                                  ? "the model marks no thinking, in which words of hesitation "
+                                    "could be told"
+                                  : "the model's vocabulary has no words of hesitation"});
   }
   for (const auto& [name, value] : conversation->template_arguments.items()) {
     // Wires set two by their own switches, whatever the model; the budget is kept here.

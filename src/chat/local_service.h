@@ -98,6 +98,7 @@ class LocalService final : public Service {
   Result<std::vector<gen::TokenId>> encode_input(const RawPrompt& input,
                                                  const std::string& field) const;
   gen::Request to_generation(const Request& request, const Prompt& prompt) const;
+  std::vector<gen::LogitBias> thinking_bias(const Request& request) const;
   uint32_t vocab() const;
   uint32_t max_context() const;  // 0: not known yet
 
@@ -107,6 +108,7 @@ class LocalService final : public Service {
   const LocalServiceOptions options_;
   const dialect::Dialect& dialect_;
   const std::vector<gen::TokenId> thinking_close_;
+  const std::vector<gen::TokenId> hesitations_;
   const std::unique_ptr<grammar::Compiler> compiler_;
   const TurnReplay replay_;
   const std::shared_ptr<replay::KnownPrompts> known_;

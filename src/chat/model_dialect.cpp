@@ -51,11 +51,11 @@ const dialect::Dialect& dialect_of(const text::ModelText& model, const std::stri
   return shown == nullptr ? dialect::fallback() : *shown;
 }
 
-std::shared_ptr<const dialect::Rules> parser_rules(const Conversation* conversation,
-                                                   const dialect::Dialect& dialect,
-                                                   const text::ModelText& model,
-                                                   bool ends_after_calls,
-                                                   std::string behind_thinking) {
+std::shared_ptr<dialect::Rules> parser_rules(const Conversation* conversation,
+                                             const dialect::Dialect& dialect,
+                                             const text::ModelText& model,
+                                             bool ends_after_calls,
+                                             std::string behind_thinking) {
   auto rules = std::make_shared<dialect::Rules>();
   if (conversation == nullptr) return rules;
   rules->dialect = &dialect;

@@ -17,11 +17,11 @@ const dialect::Dialect& dialect_of(const text::ModelText& model, const std::stri
 /// What answers are parsed by. Null: raw prompts, whose answers are all text. With
 /// `ends_after_calls` answers end behind their calls (the first, where one is wanted at a time).
 /// `behind_thinking` is no text: see dialect::Rules.
-std::shared_ptr<const dialect::Rules> parser_rules(const Conversation* conversation,
-                                                   const dialect::Dialect& dialect,
-                                                   const text::ModelText& model,
-                                                   bool ends_after_calls,
-                                                   std::string behind_thinking);
+std::shared_ptr<dialect::Rules> parser_rules(const Conversation* conversation,
+                                             const dialect::Dialect& dialect,
+                                             const text::ModelText& model,
+                                             bool ends_after_calls,
+                                             std::string behind_thinking);
 
 /// True when the conversation declares tools that the model's template does not show to the model.
 bool hides_tools(const Conversation& conversation, const text::ModelText& model);

@@ -125,6 +125,7 @@ void Parser::put(char byte) {
     return;
   }
   at_start_ = false;
+  has_begun_ |= channel_ == Channel::kText;
   space_ += byte;
   for (const char each : space_) quote_.put(each);
   out_.text(channel_, space_, in_.position());
@@ -154,12 +155,14 @@ Task<bool> Parser::take_marker() {
     out_.markup();
     co_return true;
   }
-  if (only_calls_follow_) {
+  const bool begins = marker.kind == Marker::Kind::kThinkingStart;
+  if (only_calls_follow_ || (begins && has_begun_ && rules_->thinks_once)) {
     here.go_back();
     co_return false;
   }
   out_.markup();
-  channel_ = marker.kind == Marker::Kind::kThinkingStart ? Channel::kThinking : Channel::kText;
+  channel_ = begins ? Channel::kThinking : Channel::kText;
+  has_begun_ |= !begins;
   is_block_open_ = false;
   begin_segment();
   if (marker.kind == Marker::Kind::kThinkingEnd && !rules_->behind_thinking.empty()) {

@@ -23,6 +23,7 @@ struct Rules {
   const Dialect* dialect = nullptr;  // null: no calls
   std::optional<ThinkingMarkers> thinking = {};
   std::string behind_thinking = {};  // follows the end marker, and is no text; where it is whole
+  bool thinks_once = false;  // one thought, before all text: further markers of its start are text
   Tools tools = {};
   bool has_calls = true;  // false: markers of calls are text
   /// The answer is over behind its calls: behind the end of their section, or, where each call
@@ -106,6 +107,7 @@ class Parser {
   bool is_block_open_ = false;
   bool only_calls_follow_ = false;  // anything else ends the answer
   bool at_start_ = true;            // of a segment: only white space so far
+  bool has_begun_ = false;          // a thought ended, or there was text
   std::string space_ = {};          // that white space
   CodeQuote quote_;
   Task<bool> task_;

@@ -232,6 +232,8 @@ void read_guards(Fields& fields, const ParseContext& context, chat::GuardSetting
   read_inner("reasoning", "max_tokens");
   read_inner("chat_template_kwargs", "thinking_budget");
   read(fields, "thinking_budget");
+  read_float(fields, "hesitation_penalty", 0, double{chat::kMostHesitationPenalty},
+             out.hesitation_penalty);
 }
 
 void read_scheduling(Fields& fields, chat::Request& out) {

@@ -77,9 +77,9 @@ void set_effort(const std::string& effort, Json& template_arguments);
 /// {"thinking": {"type": "adaptive"}} leaves it to the model.
 void read_template_arguments(Fields& fields, Json& out);
 
-/// What keeps an answer in bounds: guards, thinking_budget and its other names, of which the later
-/// win: thinking.budget_tokens, reasoning.max_tokens, chat_template_kwargs.thinking_budget. -1 is
-/// none.
+/// What keeps an answer in bounds: guards, hesitation_penalty, thinking_budget and its other names,
+/// of which the later win: thinking.budget_tokens, reasoning.max_tokens,
+/// chat_template_kwargs.thinking_budget. -1 is none.
 void read_guards(Fields& fields, const ParseContext& context, chat::GuardSettings& out);
 
 /// The error kept by `fields`, or the unknown ones: refused or counted.
