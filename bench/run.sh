@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Speed of this build: beside its peers on the same weights (bench/peers/run.py), of two builds (ab), as counts of
-# instructions (counts), or of the wires without a model (wires).
+# instructions (counts), of the wires without a model (wires), or of a penalty on hesitation at any server (hesitation).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case ${1:-} in
   ab) shift && exec python3 bench/ab.py "$@" ;;
   counts) shift && exec python3 bench/counts.py "$@" ;;
+  hesitation) shift && exec python3 bench/hesitation/run.py "$@" ;;
   wires) shift && exec build/release/bin/bench_wires "$(tools/fetch_default_model.sh)" "$@" ;;
   --list | --help | -h) exec python3 bench/peers/run.py "$@" ;;
 esac
