@@ -100,6 +100,31 @@ TEST_CASE("wires: a call that the limit cut off is marked, streamed or not") {
   }
 }
 
+TEST_CASE("wires: a hesitation penalty is read, its bounds are kept, and its acting is told") {
+  for (const WireCase& wire : kWires) {
+    CAPTURE(wire.path);
+    if (std::string_view(wire.path) == "/v1/completions") continue;  // raw prompts
+    DirectApi api([](const chat::Request&) {
+      return std::vector<chat::Event>{{.choice = 0,
+                                       .body = chat::End{.reason = chat::FinishReason::kStop,
+                                                         .stop_text = {},
+                                                         .usage = {},
+                                                         .guards = {chat::Guard::kHesitation}}}};
+    });
+    const auto asked = [&](const char* value) {
+      return api.respond(
+          "POST", wire.path,
+          std::string(wire.body) + R"(,"stream":false,"hesitation_penalty":)" + value + "}");
+    };
+    const net::Response answer = asked("2.5");
+    CHECK(answer.status == 200);
+    CHECK(answer.body.find("hesitation_penalty") != std::string::npos);
+    CHECK(api.service().last_request().guards.hesitation_penalty == 2.5F);
+    CHECK(asked("101").status == 400);
+    CHECK(asked("-1").status == 400);
+  }
+}
+
 TEST_CASE("wires: a failure behind the stream's beginning is the wire's own error, and its end") {
   for (const WireCase& wire : kWires) {
     CAPTURE(wire.path);

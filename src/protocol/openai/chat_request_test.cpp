@@ -464,6 +464,24 @@ TEST_CASE("chat request: a thinking budget has several names, and the operator's
   }
 }
 
+TEST_CASE(
+    "chat request: a hesitation penalty is from 0 to 100, and the operator's is the default") {
+  Options rules = options();
+  rules.guards.hesitation_penalty = 3;
+  CHECK(parse(with(""), rules)->request.guards.hesitation_penalty == 3);
+  CHECK(parse(with(R"("hesitation_penalty": 0)"), rules)->request.guards.hesitation_penalty == 0);
+  const auto wire = parse_fields(R"("hesitation_penalty": 2.5)");
+  REQUIRE(wire);
+  CHECK(wire->request.guards.hesitation_penalty == 2.5F);
+  CHECK(wire->ignored.empty());
+  for (const char* bad : {"-1", "100.5", "\"2\"", "true", "[2]"}) {
+    CAPTURE(bad);
+    const auto refused = parse_fields(R"("hesitation_penalty": )" + std::string(bad));
+    REQUIRE(!refused);
+    CHECK(refused.error().field == "hesitation_penalty");
+  }
+}
+
 TEST_CASE("chat request: guards are switched by name, and others keep the operator's setting") {
   Options rules = options();
   rules.guards.repeated_span = rules.guards.tool_loop = true;
