@@ -93,7 +93,44 @@ void check_faults(const Layout& layout, int faults, unsigned seed) {
   generator->stop();
 }
 
+/// Answers that take a detour, such as behind thinking that is closed: generations that go on
+/// behind tokens of their own, one of them bound by a grammar, and lose a rank.
+void check_detours(const Layout& layout) {
+  constexpr size_t kBefore = 12;
+  const std::vector<Reference> all = references();
+  const auto generator = start(layout);
+  const auto whole = undisturbed(*generator, all);
+  for (const bool is_killed : {false, true}) {
+    CAPTURE(is_killed);
+    std::vector<Answer> answers(kRequests);
+    for (size_t i = 0; i < kRequests; ++i) {
+      gen::Request request = long_request_of(all[i], i + 1);
+      request.id = (is_killed ? 200 : 100) + i;
+      const auto end = whole[i].begin() + static_cast<std::ptrdiff_t>(kBefore);
+      request.emitted.assign(whole[i].begin(), end);
+      REQUIRE(generator->submit(std::move(request), answers[i].sink()));
+    }
+    if (is_killed) {
+      for (int wait = 0; wait < 2000 && answers[0].length() < 4; ++wait)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      ::kill(static_cast<pid_t>(generator->snapshot().ranks.front().pid), SIGKILL);
+    }
+    for (size_t i = 0; i < kRequests; ++i) {
+      std::vector<gen::TokenId> joined(whole[i].begin(),
+                                       whole[i].begin() + static_cast<std::ptrdiff_t>(kBefore));
+      for (const gen::TokenId id : answers[i].wait()) joined.push_back(id);
+      CHECK(joined == whole[i]);
+    }
+  }
+  wait_healed(*generator, 1);
+  generator->stop();
+}
+
 }  // namespace
+
+TEST_CASE("default model: an answer on a detour stays what it was when a rank is killed") {
+  check_detours({.ranks = 2, .split = "tensor"});
+}
 
 TEST_CASE("default model: answers do not change when ranks are killed or stopped") {
   check_faults({.ranks = 2, .split = "tensor"}, 3, 1);
