@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Asks small tasks with checkable answers with and without a hesitation penalty, by turns, with the same seeds.
 
-run.py --url http://localhost:8080/v1 [--model NAME] [--penalty X] [--rounds N] [--key KEY]
+run.py --url http://localhost:8080/v1 [--model NAME] [--penalty X] [--rounds N] [--key KEY] [--prefill TEXT]
 Prints, of both: tokens of thinking an answer, hesitations per 1000 of them, share of right answers; and ratios.
 """
 
@@ -35,14 +35,30 @@ TASKS = [
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--url", required=True, help="base URL with /v1")
-    parser.add_argument("--model", default="default")
+    parser.add_argument("--model", help="the server's first one, unless given")
     parser.add_argument("--key", default="none")
     parser.add_argument("--penalty", type=float, default=4)
     parser.add_argument("--rounds", type=int, default=3, help="seeds of each task")
     parser.add_argument("--max-tokens", type=int, default=4096)
     parser.add_argument("--temperature", type=float, default=0.6)
     parser.add_argument("--template", type=json.loads, default={}, help="chat_template_kwargs, JSON")
+    parser.add_argument("--prefill", help="the answer goes on behind this, such as <think>")
     return parser.parse_args()
+
+
+def fetch(options, path, body=None):
+    request = urllib.request.Request(
+        options.url.rstrip("/") + path,
+        None if body is None else json.dumps(body).encode(),
+        {"Content-Type": "application/json", "Authorization": f"Bearer {options.key}"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=1800) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        sys.exit(f"hesitation: {options.url} answers {error.code}: {error.read().decode()[:300]}")
+    except OSError as error:
+        sys.exit(f"hesitation: {options.url}: {error}")
 
 
 def ask(options, question, seed, penalty):
@@ -55,13 +71,11 @@ def ask(options, question, seed, penalty):
         "hesitation_penalty": penalty,
         "chat_template_kwargs": options.template,
     }
-    request = urllib.request.Request(
-        options.url.rstrip("/") + "/chat/completions",
-        json.dumps(body).encode(),
-        {"Content-Type": "application/json", "Authorization": f"Bearer {options.key}"},
-    )
-    with urllib.request.urlopen(request, timeout=1800) as answer:
-        return json.load(answer)
+    if options.prefill:
+        body["messages"].append({"role": "assistant", "content": options.prefill})
+        body["continue_final_message"] = True
+        body["add_generation_prompt"] = False
+    return fetch(options, "/chat/completions", body)
 
 
 def is_right(text, wanted):
@@ -91,17 +105,13 @@ def summary(seen):
 
 def main():
     options = arguments()
+    options.model = options.model or fetch(options, "/models")["data"][0]["id"]
     seen = {False: [], True: []}
     for seed in range(options.rounds):
         for index, (question, wanted) in enumerate(TASKS):
             # By turns, and each of them first as often as the other.
             for is_on in [False, True] if (seed + index) % 2 == 0 else [True, False]:
-                try:
-                    answer = ask(options, question, seed, options.penalty if is_on else 0)
-                except urllib.error.HTTPError as error:
-                    sys.exit(f"hesitation: {options.url} answers {error.code}: {error.read().decode()[:300]}")
-                except OSError as error:
-                    sys.exit(f"hesitation: {options.url}: {error}")
+                answer = ask(options, question, seed, options.penalty if is_on else 0)
                 for warning in answer.get("warnings") or []:
                     if warning["code"].startswith("hesitation"):
                         sys.exit(f"hesitation: {warning['message']}")

@@ -174,3 +174,22 @@ TEST_CASE("repetition: a call that it cuts off is closed, and counts as cut off"
   CHECK(arguments.size() >= RepeatedSpan::kLeastCallBytes);
   CHECK(arguments.size() < 12000);
 }
+
+TEST_CASE("repetition: of a strict call that it cuts off both are told, the guard and the cut") {
+  Harness harness;
+  harness.answer("<tool_call>{\"name\": \"put\", \"arguments\": {\"text\": \"" +
+                     times("the same again and ", 900),
+                 false);
+  Request asked = Harness::request();
+  std::get<Conversation>(asked.input).tools = Json::parse(
+      R"([{"type": "function", "function": {"name": "put", "strict": true, "parameters": {
+      "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"],
+      "additionalProperties": false}}}])");
+  asked.guards.repeated_span = true;
+  const Seen& seen = harness.run(asked);
+  REQUIRE(seen.ends.size() == 1);
+  CHECK(harness.fake.submitted().at(0).grammar);
+  CHECK(seen.ends[0].reason == FinishReason::kLength);
+  CHECK(seen.ends[0].guards == std::vector{Guard::kRepeatedSpan});
+  CHECK(seen.ends[0].cut_in_call);
+}
