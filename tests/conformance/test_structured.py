@@ -246,6 +246,43 @@ def test_seeds_choices_logprobs_and_stops_are_as_without_a_grammar(client, model
     jsonschema.validate(json.loads(late.choices[0].message.content), TOWN)
 
 
+def test_those_that_end_early_leave_their_neighbours_alone(client, model):
+    def one(i):
+        form = {"response_format": schema_format(TOWN)} if i % 2 else {}
+        choice = ask(client, model, seed=i, max_tokens=[3, 5, 8, 13, 21, 55, 90, 140][i], **form).choices[0]
+        return choice.message.content, choice.finish_reason
+
+    alone = [one(i) for i in range(8)]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(one, range(8))) == alone
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("stop", "before"),
+    [
+        (["beta gamma"], "alpha "),
+        (["beta x", "gamma x", "gamma d", "gamma delta"], "alpha beta "),
+        (["ta gam"], "alpha be"),
+        (["delta DEFGHIJ"], "alpha beta gamma delta DEFGHI"),
+    ],
+)
+def test_stops_across_tokens_end_a_form(client, model, stop, before, stream):
+    text = "alpha beta gamma delta DEFGHI"
+    word = {"type": "object", "properties": {"w": {"const": text}}, "required": ["w"], "additionalProperties": False}
+    for form in ({"extra_body": {"guided_regex": text}}, {"response_format": schema_format(word)}):
+        answer = ask(client, model, stop=stop, stream=stream, **form)
+        chunks = list(answer) if stream else [answer]
+        parts = [choice for chunk in chunks for choice in chunk.choices]
+        said = "".join((part.delta if stream else part.message).content or "" for part in parts)
+        assert parts[-1].finish_reason == "stop"
+        if "response_format" in form and before == text:
+            assert json.loads(said) == {"w": text}
+        else:
+            assert said.endswith(before)
+            assert said.count("alpha") == 1
+
+
 def test_other_wires(client, claude, model):
     response = client.responses.create(
         model=model, input="A town.", text={"format": {"type": "json_schema", "name": "n", "schema": TOWN}},
