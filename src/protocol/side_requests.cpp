@@ -75,11 +75,12 @@ const std::vector<SideRule>& side_rules() {
       {.kind = "summary",
        .endpoint = "chat",
        .in_system = {"Summarize what was done in this conversation"}},
-      // Open WebUI writes its tasks into one user message.
+      // Open WebUI writes its tasks into one user message: 0.12's words, and older ones.
       {.kind = "title",
        .endpoint = "chat",
        .most_messages = 1,
-       .in_user = {"### Task:\nGenerate a concise, 3-5 word title"}},
+       .in_user = {"### Task:\nGenerate a concise title",
+                   "### Task:\nGenerate a concise, 3-5 word title"}},
       {.kind = "tags",
        .endpoint = "chat",
        .most_messages = 1,
@@ -87,7 +88,12 @@ const std::vector<SideRule>& side_rules() {
       {.kind = "follow_up",
        .endpoint = "chat",
        .most_messages = 1,
-       .in_user = {"### Task:\nSuggest 3-5 relevant follow-up"}},
+       .in_user = {"### Task:\nPredict 3-5 useful messages",
+                   "### Task:\nSuggest 3-5 relevant follow-up"}},
+      {.kind = "completion",
+       .endpoint = "chat",
+       .most_messages = 1,
+       .in_user = {"### Task:\nYou are an autocompletion system."}},
       // Qwen Code's agents that keep memories and skills beside a session, after its turns.
       {.kind = "memory",
        .endpoint = "chat",

@@ -55,6 +55,22 @@ TEST_CASE("side requests: what clients ask for beside the work is recognised") {
                  .tools = kTools}) == "memory");
 }
 
+TEST_CASE("side requests: Open WebUI's tasks are told by the words of its templates") {
+  const std::pair<const char*, const char*> tasks[] = {
+      {"Generate a concise title summarizing the chat history.", "title"},
+      {"Generate a concise, 3-5 word title with an emoji summarizing the chat.", "title"},
+      {"Predict 3-5 useful messages this user might send next.", "follow_up"},
+      {"Suggest 3-5 relevant follow-up questions.", "follow_up"},
+      {"You are an autocompletion system. Continue the text.", "completion"},
+      {"Respond to the user query using the provided context.", ""},
+      {"Analyze the chat history to determine the necessity of generating search queries.", ""}};
+  for (const auto& [words, kind] : tasks) {
+    CAPTURE(words);
+    const std::string text = std::string("### Task:\n") + words;
+    CHECK(kind_of({.messages = Json::array({{{"role", "user"}, {"content", text}}})}) == kind);
+  }
+}
+
 TEST_CASE("side requests: the work itself is none, whatever its words") {
   CHECK(kind_of({}) == "");
   CHECK(kind_of({.max_tokens = 2}) == "");

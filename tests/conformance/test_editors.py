@@ -18,9 +18,16 @@ CHATS = {
     "open webui": {**STREAM, "model": "demo", "messages": [USER], "temperature": 0.7, "max_tokens": 64, "seed": 1},
     "open webui, a title": {
         "model": "demo",
-        "messages": [{"role": "user", "content": "### Task:\nGenerate a title."}],
+        "messages": [{"role": "user", "content": "### Task:\nGenerate a concise title summarizing the chat history."}],
         "stream": False,
         "max_completion_tokens": 64,
+    },
+    "open webui, an answer that goes on": {
+        "model": "demo",
+        "messages": [USER, {"role": "assistant", "content": "It is"}],
+        "stream": True,
+        "continue_final_message": True,
+        "add_generation_prompt": False,
     },
     "open webui, tools": {
         **STREAM,
