@@ -76,7 +76,7 @@ int run(const Options& options) {
 }
 
 void declare_options(CLI::App& app, Options& options) {
-  app.add_option("url", options.url, "Where the server is")->capture_default_str();
+  app.add_option("url,--url", options.url, "Where the server is")->capture_default_str();
   app.add_option("--api-key-file", options.key_file, "File whose first key is the server's");
   std::vector<std::string> names;
   for (const checks::Check& check : checks::all()) names.push_back(check.name);
