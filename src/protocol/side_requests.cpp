@@ -9,6 +9,8 @@
 namespace tandem::protocol {
 namespace {
 
+constexpr const char* kQwenCode = "QwenCode";
+
 bool has_any(const std::string& text, const std::vector<std::string>& words) {
   return std::ranges::any_of(
       words, [&](const std::string& word) { return text.find(word) != std::string::npos; });
@@ -100,6 +102,23 @@ const std::vector<SideRule>& side_rules() {
        .may_have_tools = true,
        .in_system = {"managed memory extraction subagent", "managed memory dream",
                      "reviewing this conversation to extract reusable skills"}},
+      // Its questions beside the work, of which the title is asked for as a call of a tool, and
+      // what the user may type next in the session itself.
+      {.kind = "title",
+       .client = kQwenCode,
+       .endpoint = "chat",
+       .most_messages = 1,
+       .may_have_tools = true,
+       .in_system = {"Generate a concise, sentence-case title"}},
+      {.kind = "summary",
+       .client = kQwenCode,
+       .endpoint = "chat",
+       .in_system = {"You generate session recaps", "Write a short summary label"}},
+      {.kind = "follow_up",
+       .client = kQwenCode,
+       .endpoint = "chat",
+       .may_have_tools = true,
+       .in_user = {"[SUGGESTION MODE:"}},
   };
   return kRules;
 }

@@ -55,6 +55,22 @@ TEST_CASE("side requests: what clients ask for beside the work is recognised") {
                  .tools = kTools}) == "memory");
 }
 
+TEST_CASE("side requests: Qwen Code's questions beside its session are told, and no others") {
+  const std::string agent = "QwenCode/0.24.4 (linux; x64)";
+  const auto asks = [&](const std::string& system, const std::string& user, const Json& tools) {
+    return kind_of({.agent = agent, .messages = said(system, user), .tools = tools});
+  };
+  CHECK(asks("Generate a concise, sentence-case title (3-7 words).", "chat", kTools) == "title");
+  CHECK(asks("You generate session recaps for a CLI.", "Generate it now.", nullptr) == "summary");
+  CHECK(asks("Write a short summary label of these calls.", "Label:", nullptr) == "summary");
+  CHECK(asks("You are Qwen Code.", "[SUGGESTION MODE: what comes next?]", kTools) == "follow_up");
+  // What its answers and calls wait for.
+  CHECK(asks("You are selecting memories that will be useful.", "query", kTools) == "");
+  CHECK(asks("You are a security classifier for an agent.", "call", kTools) == "");
+  CHECK(asks("You are Qwen Code.", "Generate a concise, sentence-case title", kTools) == "");
+  CHECK(kind_of({.messages = said("Be brief.", "[SUGGESTION MODE: what comes next?]")}) == "");
+}
+
 TEST_CASE("side requests: Open WebUI's tasks are told by the words of its templates") {
   const std::pair<const char*, const char*> tasks[] = {
       {"Generate a concise title summarizing the chat history.", "title"},
