@@ -3,13 +3,16 @@ server. Before scripted servers of a small model that thinks, and before the def
 
 import contextlib
 import json
+import re
 import shutil
+import subprocess
+import time
 import urllib.request
 
 import anthropic
 import openai
 import pytest
-from server import ROOT, scripted
+from server import BINARY, ENVIRONMENT, ROOT, find_url, scripted
 
 TEMPLATE = """{% for m in messages %}<|im_start|>{{ m.role }}
 {% if m.reasoning_content %}<think>
@@ -224,6 +227,41 @@ def test_without_replay_nothing_is_remembered(serve, tmp_path):
         left_out = [{"type": "thinking", "thinking": "", "signature": answer.content[0].signature}]
         assert count(url, left_out) == count(url, [])
         assert "tandem_replay" not in get(url, "/metrics")
+
+
+def wait_until_kept(url):
+    """Answers are written behind what is delivered."""
+    for _ in range(200):
+        if re.search(r'tandem_state_entries{kind="replay"} [1-9]', get(url, "/metrics")):
+            return
+        time.sleep(0.05)
+    raise AssertionError("the answer was not kept in 10 s")
+
+
+def test_handles_outlive_a_kill(files, tmp_path):
+    words = [BINARY, "serve", "--port", "0", "--script", str(files / "script.json"), str(files)]
+    process = subprocess.Popen(
+        [*words, "--state-dir", str(tmp_path)], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
+    )
+    try:
+        url = find_url(process)
+        ask = {"model": MODEL, "max_tokens": 200, "messages": [{"role": "user", "content": "plain"}]}
+        with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as claude:
+            thought = claude.messages.create(**ask).content[0]
+        whole = count(url, [thought.model_dump()])
+        none = count(url, [])
+        wait_until_kept(url)
+    finally:
+        process.kill()
+        process.wait()
+    left_out = [{"type": "thinking", "thinking": "", "signature": thought.signature}]
+    with contextlib.contextmanager(scripted)(files / "script.json", str(files), "--state-dir", str(tmp_path)) as url:
+        assert none < whole
+        assert count(url, left_out) == whole
+    key = tmp_path / "replay.key"
+    key.write_bytes(bytes(byte ^ 1 for byte in key.read_bytes()))
+    with contextlib.contextmanager(scripted)(files / "script.json", str(files), "--state-dir", str(tmp_path)) as url:
+        assert count(url, left_out) == none
 
 
 def test_the_default_models_next_turn_computes_only_what_is_new(url, client, model):
