@@ -17,7 +17,7 @@ using Kind = LarkToken::Kind;
 
 constexpr size_t kLongestPattern = 4096;  // of what grammars of answers may have
 constexpr int kDeepestGroup = 64;
-constexpr size_t kDeepestRule = 256;
+constexpr int kDeepestNode = 1024;  // of rules in each other and what they are made of
 
 /// Lark's common terminals.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 23> kCommon = {{
@@ -224,7 +224,6 @@ class LarkReader {
   Result<LarkNode> choice(int depth) {
     if (depth > kDeepestGroup) return lark_error(here().line, "groups go too deep");
     LarkNode out{.kind = LarkNode::Kind::kChoice, .line = here().line};
-    has_another();  // a bar may stand in front of the first
     do {
       auto one = sequence(depth);
       if (!one) return one.error();
@@ -363,7 +362,10 @@ class LarkWriter {
 
  private:
   Result<std::string> written(const LarkNode& node, bool in_terminal) {
+    if (depth_ >= kDeepestNode) return lark_error(node.line, "rules go too deep");
+    ++depth_;
     auto out = unchecked(node, in_terminal);
+    --depth_;
     if (out && out->size() > kLongestPattern) return too_long();
     return out;
   }
@@ -401,7 +403,6 @@ class LarkWriter {
     }
     const std::pair key(node.text, in_terminal);
     if (const auto known = known_.find(key); known != known_.end()) return known->second;
-    if (open_.size() >= kDeepestRule) return lark_error(node.line, "rules go too deep");
     if (!open_.insert(node.text).second) {
       return Error{.code = ErrorCode::kUnsupported,
                    .message = fmt::format("its rule '{}' nests in itself", node.text),
@@ -456,6 +457,7 @@ class LarkWriter {
   }
 
   LarkGrammar grammar_;
+  int depth_ = 0;
   std::set<std::string> open_;
   std::map<std::pair<std::string, bool>, std::string> known_;  // by rule, and whether in a terminal
   std::string skipped_;

@@ -83,6 +83,22 @@ TEST_CASE("lark: the expression matches what the grammar does") {
   CHECK_FALSE(taker.matches(list, "x\n"));
 }
 
+TEST_CASE("lark regex: rules and groups that together go too deep are refused") {
+  std::string source = "start: a0\n";
+  for (int i = 0; i < 250; ++i) {
+    source += fmt::format("a{}: {}a{}{}\n", i, std::string(60, '['), i + 1, std::string(60, ']'));
+  }
+  const auto pattern = regex_of_lark(source + "a250: \"x\"\n");
+  REQUIRE_FALSE(pattern);
+  CHECK(pattern.error().message.find("too deep") != std::string::npos);
+}
+
+TEST_CASE("lark regex: a bar in front of the first alternative is an empty one") {
+  TextTaker taker;
+  CHECK(taker.matches("start: a \"!\"\na: | \"x\"\n", "!"));
+  CHECK(taker.matches("start: a \"!\"\na: | \"x\"\n", "x!"));
+}
+
 TEST_CASE("lark: patterns of any text, as clients send them for code") {
   TextTaker taker;
   const std::string code =

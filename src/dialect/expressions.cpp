@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "dialect/grammar.h"
 #include "dialect/json_text.h"
@@ -61,32 +64,75 @@ bool is_reference(std::string_view name, const Json& value) {
 
 bool is_data(std::string_view name) { return name == "enum" || name == "const"; }
 
-bool has_references(const Json& schema) {
-  if (schema.is_array()) return std::ranges::any_of(schema, has_references);
-  if (!schema.is_object()) return false;
-  return std::ranges::any_of(schema.items(), [](const auto& at) {
-    return !is_data(at.key()) && (is_reference(at.key(), at.value()) || has_references(at.value()));
-  });
+/// Their members are schemas by name, whatever these are called.
+bool holds_names(std::string_view name) {
+  static constexpr std::string_view kKeywords[] = {"properties", "patternProperties", "$defs",
+                                                   "definitions", "dependentSchemas"};
+  return std::ranges::find(kKeywords, name) != std::end(kKeywords);
+}
+
+/// Each reference of a schema. `are_names`: it is the value of such a keyword.
+template <typename Value>
+void for_each_reference(Value& schema,
+                        const std::function<void(Value& reference)>& visit,
+                        bool are_names = false) {
+  if (!schema.is_structured()) return;
+  for (auto& [name, inner] : schema.items()) {
+    const bool is_keyword = schema.is_object() && !are_names;
+    if (is_keyword && is_data(name)) continue;
+    if (is_keyword && is_reference(name, inner)) {
+      visit(inner);
+    } else {
+      for_each_reference(inner, visit, is_keyword && holds_names(name));
+    }
+  }
+}
+
+std::vector<std::string> references_of(const Json& schema) {
+  std::vector<std::string> out;
+  for_each_reference<const Json>(
+      schema, [&](const Json& reference) { out.push_back(reference.template get<std::string>()); });
+  return out;
+}
+
+/// Of the document what these references lead to, and what that refers to: the definitions that
+/// they name; all of it where they lead elsewhere.
+Json reached(const Json& document, std::vector<std::string> references) {
+  Json out = Json::object();
+  while (!references.empty()) {
+    const std::string path = std::move(references.back());
+    references.pop_back();
+    const size_t name_at = path.find('/', 2);
+    const std::string list = path.substr(0, name_at);
+    if (name_at == std::string::npos || (list != "#/$defs" && list != "#/definitions")) {
+      return document;
+    }
+    const std::string name = path.substr(name_at + 1, path.find('/', name_at + 1) - name_at - 1);
+    if (name.find_first_of("~%") != std::string::npos) return document;
+    const std::string key = list.substr(2);
+    if (out.contains(key) && out[key].contains(name)) continue;
+    if (!document.contains(key) || !document[key].contains(name)) return document;
+    out[key][name] = document[key][name];
+    for (std::string& inner : references_of(out[key][name])) {
+      references.push_back(std::move(inner));
+    }
+  }
+  return out;
 }
 
 }  // namespace
 
 void move_references(Json& schema, const std::string& place) {
-  if (!schema.is_structured()) return;
-  for (auto& [name, inner] : schema.items()) {
-    if (schema.is_object() && is_data(name)) continue;
-    if (schema.is_object() && is_reference(name, inner)) {
-      inner = place + inner.get<std::string>().substr(1);
-    } else {
-      move_references(inner, place);
-    }
-  }
+  for_each_reference<Json>(
+      schema, [&](Json& reference) { reference = place + reference.get<std::string>().substr(1); });
 }
 
 Json standing_alone(const Json& schema, const Json* document) {
-  if (document == nullptr || document == &schema || !has_references(schema)) return schema;
+  if (document == nullptr || document == &schema) return schema;
+  const std::vector<std::string> references = references_of(schema);
+  if (references.empty()) return schema;
   Json alone = schema;
-  Json all = *document;
+  Json all = reached(*document, references);
   move_references(alone, kDocument);
   move_references(all, kDocument);
   alone["$defs"] = {{"document", std::move(all)}};

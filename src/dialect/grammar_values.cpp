@@ -11,6 +11,8 @@ namespace tandem::dialect {
 namespace {
 
 constexpr int kDeepestRule = 6;
+constexpr size_t kMostSkeleton = 1500;    // schemas of one
+constexpr size_t kMostOfRules = 1 << 20;  // bytes: a source of more is not taken
 constexpr const char* kAnyName = "/[A-Za-z_][A-Za-z0-9_]*/";
 
 /// A member of an object: its name, its schema, and whether it must be there.
@@ -62,6 +64,21 @@ std::string python_value(Schema schema) {
   return json(schema);
 }
 
+/// Whether each group of a pattern ends in it, and none before it begins.
+bool is_balanced(std::string_view pattern) {
+  int depth = 0;
+  bool is_class = false;
+  for (size_t i = 0; i < pattern.size() && depth >= 0; ++i) {
+    const char c = pattern[i];
+    if (c == '\\') ++i;
+    if (c == '[') is_class = true;
+    if (c == ']') is_class = false;
+    if (!is_class && c == '(') ++depth;
+    if (!is_class && c == ')') --depth;
+  }
+  return depth == 0;
+}
+
 /// The expression of strings that the schema allows: those that its pattern matches as a whole, or
 /// any. Patterns that match a part, and are not "^(?:…)$", say nothing here.
 std::string string_body(Schema schema) {
@@ -73,7 +90,9 @@ std::string string_body(Schema schema) {
   constexpr std::string_view kOpen = "^(?:";
   constexpr std::string_view kClose = ")$";
   if (!whole.starts_with(kOpen) || !whole.ends_with(kClose)) return kAnyText;
-  return regex_expression(whole.substr(kOpen.size(), whole.size() - kOpen.size() - kClose.size()));
+  const std::string_view inner =
+      whole.substr(kOpen.size(), whole.size() - kOpen.size() - kClose.size());
+  return is_balanced(inner) ? regex_expression(inner) : kAnyText;
 }
 
 /// The types as a schema lists them.
@@ -87,17 +106,19 @@ Json type_list(Kinds kinds) {
 }
 
 /// Names and types of a schema, which say how values are written, without what binds them.
-Json skeleton(Schema schema, int depth) {
+Json skeleton(Schema schema, int depth, size_t& left) {
   Json out = Json::object();
+  if (left == 0) return out;
+  --left;
   const Kinds kinds = schema.kinds();
   if (kinds != 0) out["type"] = type_list(kinds);
   if (depth > kDeepestRule) return out;
   for (const Member& member : members_of(schema)) {
-    out["properties"][member.name] = skeleton(member.schema, depth + 1);
+    out["properties"][member.name] = skeleton(member.schema, depth + 1, left);
   }
   if ((kinds & kArray) != 0) {
     if (const Schema items = schema.items(); items.json() != nullptr) {
-      out["items"] = skeleton(items, depth + 1);
+      out["items"] = skeleton(items, depth + 1, left);
     }
   }
   return out;
@@ -115,9 +136,14 @@ Schema GrammarWriter::schema_of(const Tool& tool) {
   const bool needs_types =
       has_types || layout_.spelling == Spelling::kGemma || layout_.spelling == Spelling::kNested;
   if (!needs_types) return {};
-  skeletons_.push_back(skeleton(Schema(tool.parameters), 0));
+  size_t left = kMostSkeleton;
+  skeletons_.push_back(skeleton(Schema(tool.parameters), 0, left));
   return Schema(skeletons_.back());
 }
+
+/// Schemas that refer to themselves are written out to a depth, which may be without end: what
+/// comes behind so much is never read.
+bool GrammarWriter::is_full() const { return rules_.size() > kMostOfRules; }
 
 std::string GrammarWriter::arguments(Schema schema) {
   if (layout_.spelling == Spelling::kGemma) return gemma_object(schema, 0);
@@ -207,7 +233,7 @@ std::string GrammarWriter::parameter(const std::string& key,
 std::string GrammarWriter::value_then(Schema schema, const std::string& close, int depth) {
   if (layout_.spelling == Spelling::kPython) return python_value(schema) + " " + literal(close);
   const Kinds kinds = schema.kinds();
-  const bool is_text = kinds == 0 || (kinds & kString) != 0 || depth > kDeepestRule;
+  const bool is_text = kinds == 0 || (kinds & kString) != 0 || depth > kDeepestRule || is_full();
   if (layout_.spelling == Spelling::kNested && !is_text) {
     return nested_value(schema, depth) + " " + literal(close);
   }
@@ -239,7 +265,7 @@ std::string GrammarWriter::gemma_any() {
 
 std::string GrammarWriter::gemma_value(Schema schema, int depth) {
   const Kinds kinds = schema.kinds();
-  if (kinds == 0 || depth > kDeepestRule) return gemma_any();
+  if (kinds == 0 || depth > kDeepestRule || is_full()) return gemma_any();
   if ((kinds & kString) != 0) {
     const std::string words = enumerated(schema);
     const std::string rest = words.empty() ? text_before(layout_.quote, string_body(schema))

@@ -52,6 +52,7 @@ class GrammarWriter {
   std::string open_messages();
 
   // grammar_values.cpp: what stands in a call.
+  bool is_full() const;
   std::string arguments(Schema schema);
   Schema schema_of(const Tool& tool);
   std::string parameters(Schema schema);

@@ -92,6 +92,7 @@ TEST_CASE("grammar compiler: what is over a bound says which, what came, and wha
       {json({{"anyOf", objects(3000)}}), {"3000 alternatives", "1000"}},
       {json({{"type", "integer"}, {"multipleOf", -3}}), {"multipleOf", "above 0", "-3"}},
       {json({{"multipleOf", "x"}}), {"multipleOf", "number above 0"}},
+      {json({{"type", "integer"}, {"multipleOf", 107972737}}), {"multipleOf", "100000"}},
       {json({{"$ref", "#"}}), {"$ref", "leads back to itself"}},
       {json({{"type", "array"}, {"uniqueItems", true}}), {"uniqueItems", "leave it out"}},
       {json({{"minItems", 5}, {"maxItems", 2}, {"type", "array"}}), {"nothing fits", "minItems"}},
@@ -140,6 +141,21 @@ TEST_CASE("grammar compiler: what is within the bounds is followed to its end") 
       if (ids.empty()) break;
       REQUIRE((*made)->take({&ids[random() % ids.size()], 1}));
     }
+  }
+}
+
+TEST_CASE(
+    "grammar compiler: multiples that schemas really have, and boolean definitions, are taken") {
+  for (const Json& schema : {Json{{"type", "number"}, {"multipleOf", 0.01}},
+                             Json{{"type", "integer"}, {"multipleOf", 86400}},
+                             Json::parse(R"({"properties": {"a": {"multipleOf": 0.5},
+                                                            "b": {"multipleOf": 1000},
+                                                            "c": {"multipleOf": 1e-05}}})"),
+                             Json::parse(R"({"properties": {"a": {"$ref": "#/$defs/any"}},
+                                             "$defs": {"any": true}})")}) {
+    CAPTURE(schema.dump());
+    const Status fits = check_source(json(schema));
+    CHECK_MESSAGE(fits, (fits ? "" : fits.error().message));
   }
 }
 

@@ -128,6 +128,9 @@ inline std::vector<gen::Grammar> hostile() {
       json(chain(3000)),  // deeper than the compiler's stack
       json(required),     // the same
       json({{"type", "integer"}, {"multipleOf", -3}}),
+      json({{"type", "integer"}, {"multipleOf", 107972737}}),
+      json({{"type", "number"}, {"multipleOf", 1e30}}),
+      json({{"allOf", {{{"multipleOf", 97}}, {{"multipleOf", 101}}, {{"multipleOf", 103}}}}}),
       json({{"type", "integer"}, {"minimum", 5}, {"maximum", 3}}),
       schema(R"({"type": "string", "pattern": "(a{1000}){1000}"})"),
       {.kind = Kind::kRegex, .source = "("},
@@ -138,6 +141,12 @@ inline std::vector<gen::Grammar> hostile() {
       {.kind = Kind::kLark, .source = "start: missing"},
       {.kind = Kind::kLark, .source = "start: start \"x\" | start\n"},
       {.kind = Kind::kLark, .source = "start: " + nested(60'000, "(", ")")},
+      {.kind = Kind::kLark,
+       .source = "start: /\"/ %json {\"x\":" + nested(300'000, "[", "]") + "}"},
+      {.kind = Kind::kLark, .source = "start: /\"/ " + nested(300'000, "(", ")")},
+      {.kind = Kind::kLark, .source = "start: /a\n\"/ " + nested(300'000, "(", ")")},
+      {.kind = Kind::kLark, .source = "start: %json\n" + chain(3000).dump()},
+      {.kind = Kind::kRegex, .source = "\"" + nested(300'000, "(", ")")},
       {.kind = Kind::kLark, .source = "root ::= \"a\""},
       {.kind = Kind::kLark, .source = "start: /((x{900}){900}){9}/"},
       {.kind = Kind::kLark, .source = "start: A\nA: B{1000}\nB: C{1000}\nC: \"x\" \"y\"{1000}\n"},

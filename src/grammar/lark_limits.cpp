@@ -19,7 +19,9 @@ constexpr size_t kMostWaysOfOne = 1500;  // of one rule: llguidance follows up t
 constexpr size_t kMostWaysInAll = 8000;
 constexpr double kMostOfTerminal = 100'000;  // parts of a terminal, those of others put in
 
-bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool is_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
+}
 
 bool is_terminal(std::string_view name) {
   const size_t letter = name.find_first_not_of('_');
@@ -42,7 +44,7 @@ std::string_view json_at(std::string_view text) {
   return text;
 }
 
-/// Reads a source once: what it defines, and the size of that.
+/// Reads a source once, by the rules of llguidance's lexer: what it defines, and the size of that.
 class Reader {
  public:
   explicit Reader(std::string_view source) : source_(source) {}
@@ -59,6 +61,7 @@ class Reader {
 
   Status step();
   Status name();
+  Status bracket(char c);
   Status schema();
   void quoted(char end);
   void repetition();
@@ -70,6 +73,7 @@ class Reader {
   const std::string_view source_;
   size_t at_ = 0;
   bool begins_line_ = true;
+  size_t depth_ = 0;
   size_t definitions_ = 0;
   size_t alternatives_ = 0;  // in all
   size_t alternatives_of_one_ = 0;
@@ -96,8 +100,9 @@ Status Reader::read() {
 
 Status Reader::step() {
   const char c = source_[at_];
-  const bool begins_line = std::exchange(begins_line_, c == '\n' || (begins_line_ && c == ' '));
-  if (rest().starts_with("//")) {
+  const bool begins_line =
+      std::exchange(begins_line_, c == '\n' || (begins_line_ && (c == ' ' || c == '\t')));
+  if (c == '#' || rest().starts_with("//")) {
     at_ = std::min(source_.find('\n', at_), source_.size());
   } else if (c == '"' || c == '/') {
     quoted(c);
@@ -115,12 +120,20 @@ Status Reader::step() {
       return over("alternatives", alternatives_, kMostWaysInAll);
     }
   } else if (c == '{' || c == '~') {
+    if (Status fits = bracket(c); !fits) return fits;
     repetition();
   } else {
+    if (Status fits = bracket(c); !fits) return fits;
     if (begins_line && (c == '?' || c == '!')) begins_line_ = true;
     ++at_;
   }
   return {};
+}
+
+Status Reader::bracket(char c) {
+  if (c == '(' || c == '[' || c == '{') ++depth_;
+  if (c == ')' || c == ']' || c == '}') depth_ -= depth_ > 0;
+  return depth_ > kMostDepth ? Status(too_deep(depth_)) : Status();
 }
 
 /// A definition's, where a colon follows at a line's beginning.
@@ -130,8 +143,8 @@ Status Reader::name() {
   const std::string_view name = source_.substr(begin_at, at_ - begin_at);
   const bool begins_line = std::exchange(begins_line_, false);
   size_t next = at_;
-  if (next < source_.size() && (source_[next] == '[' || source_[next] == '.')) {
-    next = std::min(source_.find(':', next), source_.size());  // attributes, a priority
+  if (begins_line && next < source_.size() && (source_[next] == '[' || source_[next] == '.')) {
+    next = std::min(source_.find_first_of(":\n", next), source_.size());  // attributes, a priority
   }
   next = std::min(source_.find_first_not_of(" \t", next), source_.size());
   if (begins_line && next < source_.size() && source_[next] == ':') {
@@ -149,10 +162,10 @@ void Reader::begin(std::string_view name) {
   current_ = is_terminal(name) ? &terminals_[name] : nullptr;
 }
 
-/// A string or a pattern, to its end or the line's.
+/// A string, to its end or the line's, or a pattern.
 void Reader::quoted(char end) {
   const size_t begin_at = at_++;
-  while (at_ < source_.size() && source_[at_] != end && source_[at_] != '\n') {
+  while (at_ < source_.size() && source_[at_] != end && (end == '/' || source_[at_] != '\n')) {
     at_ += source_[at_] == '\\' ? 2 : 1;
   }
   at_ = std::min(at_ + 1, source_.size());
@@ -182,10 +195,11 @@ void Reader::repetition() {
 
 /// Its schemas stand behind %json.
 Status Reader::schema() {
-  at_ = std::min(source_.find_first_not_of(" \t", at_ + 5), source_.size());
+  at_ = std::min(source_.find_first_not_of(" \t\r\n", at_ + 5), source_.size());
   if (at_ == source_.size() || source_[at_] != '{') return {};
   const std::string_view text = json_at(rest());
   at_ += text.size();
+  if (Status fits = check_brackets(text); !fits) return fits;
   const auto parsed = nlohmann::json::parse(text, nullptr, false);
   if (!parsed.is_structured()) return {};  // the compiler says so
   return schemas_.take(parsed);

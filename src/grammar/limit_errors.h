@@ -18,4 +18,8 @@ inline Error over(std::string_view what, size_t got, size_t most) {
       "grammar"};
 }
 
+inline constexpr size_t kMostDepth = 100;
+
+inline Error too_deep(size_t depth) { return over("levels of brackets", depth, kMostDepth); }
+
 }  // namespace tandem::grammar

@@ -9,6 +9,8 @@
 namespace tandem::grammar {
 namespace {
 
+constexpr size_t kMostOfCause = 300;  // of the library's words
+
 bool has_any(std::string_view text, std::initializer_list<std::string_view> words) {
   return std::ranges::any_of(
       words, [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
@@ -55,7 +57,8 @@ Error matcher_error(std::string_view why) {
                         why.substr(0, std::min<size_t>(why.find('\n'), 200))),
             "grammar"};
   }
-  return {ErrorCode::kInvalid, fmt::format("the grammar cannot be used: {}", why), "grammar"};
+  return {ErrorCode::kInvalid,
+          fmt::format("the grammar cannot be used: {}", why.substr(0, kMostOfCause)), "grammar"};
 }
 
 }  // namespace tandem::grammar

@@ -1,6 +1,7 @@
 #include "grammar/schema_limits.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -20,6 +21,7 @@ constexpr size_t kMostOptional = 400;  // of one object: each takes four of llgu
 constexpr size_t kMostAlternatives = 1000;
 constexpr size_t kMostAlternativesInAll = 4000;
 constexpr size_t kMostLevels = 4000;
+constexpr uint64_t kMostMultiple = 100'000;  // of which the compiler makes as many states
 
 /// Their values are data, whatever they look like.
 bool holds_data(std::string_view keyword) {
@@ -79,6 +81,19 @@ const Json* target_of(const Json& root, const std::string& path) {
   }
 }
 
+/// The number's digits without its point, 0.25 as 25; larger than any bound where it is.
+uint64_t digits_of(const Json& number) {
+  const std::string text = number.dump();
+  uint64_t digits = 0;
+  for (const char c : text) {
+    if (c == 'e') return text.find("e-") == std::string::npos ? UINT64_MAX : digits;
+    if (c >= '0' && c <= '9') digits = digits * 10 + static_cast<uint64_t>(c - '0');
+    if (digits > kMostMultiple) return UINT64_MAX;
+  }
+  if (text.ends_with(".0")) digits /= 10;
+  return std::max<uint64_t>(digits, 1);
+}
+
 }  // namespace
 
 Status SchemaLimits::take(const Json& root) {
@@ -133,6 +148,7 @@ Status SchemaLimits::check_member(const std::string& name, const Json& value) {
         fmt::format("multipleOf must be a number above 0, got {}",
                     value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 40)));
   }
+  if (name == "multipleOf") return count_multiple(value);
   return {};
 }
 
@@ -158,6 +174,17 @@ Status SchemaLimits::check_alternatives(const Json& list) {
   if (alternatives_ <= kMostAlternativesInAll) return {};
   return over("alternatives in anyOf and oneOf (one enum may have more)", alternatives_,
               kMostAlternativesInAll);
+}
+
+/// All together, since an allOf makes one number of its own: their least common multiple.
+Status SchemaLimits::count_multiple(const Json& multiple) {
+  const uint64_t one = digits_of(multiple);
+  multiples_ = one > kMostMultiple ? one : std::lcm(multiples_, one);
+  if (multiples_ <= kMostMultiple) return {};
+  return wrong(
+      fmt::format("the schema's multipleOf values have a common multiple (without their points) "
+                  "above {}: take smaller or rounder ones, or none",
+                  kMostMultiple));
 }
 
 Status SchemaLimits::count_pattern(const std::string& pattern) {
@@ -193,8 +220,22 @@ Status SchemaLimits::check_references(const Json& root) {
   for (const std::string& path : references_) {
     if (Status fits = check_reference(root, path); !fits) return fits;
     const Json* target = target_of(root, path);
-    if (target != nullptr && target != &root) levels_ += heights_.at(target);
+    if (target != nullptr && target != &root) levels_ += std::max<size_t>(heights_[target], 1);
     if (levels_ > kMostLevels) return over("levels, references followed", levels_, kMostLevels);
+  }
+  return {};
+}
+
+Status check_brackets(std::string_view json) {
+  size_t depth = 0;
+  bool is_quoted = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (c == '"') is_quoted = !is_quoted;
+    if (is_quoted && c == '\\') ++i;
+    if (is_quoted) continue;
+    if ((c == '{' || c == '[') && ++depth > kMostDepth) return too_deep(depth);
+    if (c == '}' || c == ']') depth -= depth > 0;
   }
   return {};
 }

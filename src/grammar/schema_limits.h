@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -31,15 +33,20 @@ class SchemaLimits {
   Status check_reference(const Json& root, const std::string& path);
   Status check_references(const Json& root);
   Status count_pattern(const std::string& pattern);
+  Status count_multiple(const Json& multiple);
   size_t height_of(const Json& value);
 
   size_t patterns_ = 0;
   size_t names_ = 0;
   size_t alternatives_ = 0;
+  uint64_t multiples_ = 1;
   size_t levels_ = 0;  // of all that references lead to
   // Of the schema that is being added:
   std::unordered_map<const Json*, size_t> heights_;
   std::unordered_set<std::string> references_;
 };
+
+/// Whether JSON's brackets, outside of strings, go at most as deep as schemas may. Error: kInvalid.
+Status check_brackets(std::string_view json);
 
 }  // namespace tandem::grammar

@@ -119,7 +119,13 @@ Status check_format(sqlite3* db, const std::filesystem::path& file) {
 /// As one transaction. Reads see what was committed before, or all of it.
 Status in_transaction(sqlite3* db, const std::function<Status(sqlite3*)>& work) {
   if (auto begun = execute(db, "BEGIN IMMEDIATE", "written"); !begun) return begun;
-  Status done = work(db);
+  Status done;
+  try {
+    done = work(db);
+  } catch (...) {
+    (void)execute(db, "ROLLBACK", "rolled back");
+    throw;
+  }
   if (done) done = execute(db, "COMMIT", "written");
   // SQLite may have rolled back already.
   if (!done && sqlite3_get_autocommit(db) == 0) {
