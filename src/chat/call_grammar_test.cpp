@@ -1,6 +1,7 @@
 // Grammars of forced calls: the bridge takes them for every dialect, and what is drawn under their
 // masks is read back as calls that fit.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <random>
@@ -222,6 +223,52 @@ TEST_CASE("call grammar: in free prose calls of every dialect are bound, and rea
     CHECK(takes(vocabulary, source, before + text));
     CHECK_FALSE(takes(vocabulary, source, before + written(bad)));
   }
+}
+
+TEST_CASE("call grammar: constants, lists and their unions bind in every dialect") {
+  const Vocabulary vocabulary;
+  std::mt19937 random(31);
+  size_t complete = 0;
+  const std::pair<const char*, std::vector<Json>> cases[] = {
+      {R"({"const": "C"})", {"C"}},
+      {R"({"$ref": "#/$defs/c"})", {"C"}},
+      {R"({"anyOf": [{"const": "p"}, {"const": "q"}]})", {"p", "q"}},
+      {R"({"allOf": [{"type": "string"}, {"enum": ["p", "q"]}]})", {"p", "q"}},
+      {R"({"enum": ["a", 3, null]})", {"a", 3, nullptr}},
+      {R"({"type": ["string", "null"], "enum": ["a", null]})", {"a", nullptr}},
+      {R"({"type": ["integer", "null"], "minimum": 1, "maximum": 2})", {1, 2, nullptr}},
+      {R"({"type": "array", "items": {"enum": ["x"]}, "minItems": 2, "maxItems": 3})",
+       {Json::array({"x", "x"}), Json::array({"x", "x", "x"})}},
+      {R"({"type": "object", "properties": {}, "additionalProperties": false})", {Json::object()}}};
+  for (const auto& [value, allowed] : cases) {
+    const Tools tools(Json::parse(
+        fmt::format(R"([{{"type": "function", "function": {{"name": "put", "strict": true,
+          "parameters": {{"type": "object", "properties": {{"v": {}}}, "required": ["v"],
+          "additionalProperties": false, "$defs": {{"c": {{"const": "C"}}}}}}}}}}])",
+                    value)));
+    for (const Dialect& dialect : all()) {
+      GrammarRequest request = vocabulary.request(tools);
+      request.parallel = false;
+      const std::string source = call_grammar(dialect, request);
+      CAPTURE(dialect.name);
+      CAPTURE(source);
+      for (int round = 0; round < 3; ++round) {
+        const auto matcher = vocabulary.compile(source);
+        REQUIRE_MESSAGE(matcher.has_value(), (matcher ? "" : matcher.error().message));
+        const std::string text = vocabulary.draw(**matcher, random);
+        if (text == "endless") continue;
+        ++complete;
+        CAPTURE(text);
+        const Joined seen = dialect::parse(rules_of(dialect.name, tools, false), text);
+        REQUIRE(seen.calls.size() == 1);
+        const Json got = Json::parse(seen.calls[0].arguments);
+        CAPTURE(got.dump());
+        CHECK(got.size() == 1);
+        CHECK(std::ranges::find(allowed, got.value("v", Json("missing"))) != allowed.end());
+      }
+    }
+  }
+  CHECK(complete > std::size(cases) * all().size());
 }
 
 TEST_CASE("call grammar: beside a form calls of loose tools have values of every type") {

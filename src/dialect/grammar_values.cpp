@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "dialect/grammar_writer.h"
@@ -43,17 +44,63 @@ std::string json(Schema schema) {
   return json_expression(standing_alone(*schema.json(), schema.document()));
 }
 
-/// The strings that the schema lists; empty when it lists none.
-std::string enumerated(Schema schema) {
-  const Json* json = schema.target().json();
-  if (schema.kinds() != kString || json == nullptr || !json->is_object() || !json->contains("enum"))
-    return {};
-  std::string any;
-  for (const Json& value : (*json)["enum"]) {
-    if (!value.is_string()) continue;
-    any += (any.empty() ? "" : " | ") + json_string(value.get<std::string>());
+using Words = std::optional<std::vector<std::string>>;  // nothing: any
+
+void keep_common(Words& words, const Words& others) {
+  if (!others) return;
+  if (!words) {
+    words = others;
+    return;
   }
-  return any.empty() ? any : "(" + any + ")";
+  std::erase_if(*words, [&](const std::string& word) {
+    return std::ranges::find(*others, word) == others->end();
+  });
+}
+
+Words strings_among(const Json& values) {
+  std::vector<std::string> out;
+  for (const Json& value : values) {
+    if (value.is_string()) out.push_back(value.get<std::string>());
+  }
+  return out;
+}
+
+/// The strings that fit a schema by its `const`, `enum`, and those of the schemas that it is made
+/// of. Where text stands without quotes it is always a string: other values that the schema lists
+/// beside strings cannot be written there.
+Words words_of(Schema reference, int depth = 0) {
+  const Schema schema = reference.target();
+  if (schema.json() == nullptr || !schema.json()->is_object() || depth > kDeepestRule) return {};
+  const Json& json = *schema.json();
+  Words words;
+  if (json.contains("type") && (schema.own_type() & kString) == 0) {
+    words = std::vector<std::string>();
+  }
+  if (json.contains("const")) keep_common(words, strings_among(Json::array({json["const"]})));
+  if (json.contains("enum")) keep_common(words, strings_among(json["enum"]));
+  for (const char* keyword : {"anyOf", "oneOf"}) {
+    Words all = std::vector<std::string>();
+    for (const Schema& part : schema.parts_of(keyword)) {
+      const Words some = words_of(part, depth + 1);
+      if (!some) {
+        all.reset();
+        break;
+      }
+      all->insert(all->end(), some->begin(), some->end());
+    }
+    if (json.contains(keyword)) keep_common(words, all);
+  }
+  for (const Schema& part : schema.parts_of("allOf")) keep_common(words, words_of(part, depth + 1));
+  return words;
+}
+
+/// One of the strings that the schema lists; empty when it lists none.
+std::string enumerated(Schema schema) {
+  const Words words = words_of(schema);
+  if (!words || words->empty()) return {};
+  std::string any;
+  for (const std::string& word : *words) any += (any.empty() ? "" : " | ") + json_string(word);
+  return "(" + any + ")";
 }
 
 std::string python_value(Schema schema) {
@@ -93,6 +140,30 @@ std::string string_body(Schema schema) {
   const std::string_view inner =
       whole.substr(kOpen.size(), whole.size() - kOpen.size() - kClose.size());
   return is_balanced(inner) ? regex_expression(inner) : kAnyText;
+}
+
+bool is_closed(Schema reference) {
+  const Schema schema = reference.target();
+  return schema.json() != nullptr && schema.json()->is_object() &&
+         schema.json()->value("additionalProperties", Json()) == false;
+}
+
+uint64_t count_in(Schema schema, const char* keyword, uint64_t missing) {
+  const Json* json = schema.target().json();
+  if (json == nullptr || !json->is_object() || !json->contains(keyword)) return missing;
+  const Json& count = (*json)[keyword];
+  return count.is_number_unsigned() || count.is_number_integer() ? count.get<uint64_t>() : missing;
+}
+
+/// So many elements of an array as its schema says: the first one, and the others.
+std::string some_of(Schema array, const std::string& first, const std::string& other) {
+  const uint64_t least = count_in(array, "minItems", 0);
+  const uint64_t most = count_in(array, "maxItems", UINT64_MAX);
+  if (most == 0) return "\"\"";
+  const std::string upper = most == UINT64_MAX ? "" : std::to_string(most - 1);
+  const uint64_t lower = least > 0 ? least - 1 : 0;
+  const std::string all = fmt::format("{} ({}){{{},{}}}", first, other, lower, upper);
+  return least == 0 ? "(" + all + ")?" : all;
 }
 
 /// The types as a schema lists them.
@@ -177,9 +248,7 @@ std::string GrammarWriter::parameters(Schema schema) {
     items.emplace_back(one, member.is_required);
   }
   if (!items.empty()) return sequence(items, layout_.between_parameters);
-  const bool is_closed = schema.json() != nullptr && schema.json()->is_object() &&
-                         schema.json()->value("additionalProperties", Json()) == false;
-  if (is_closed || layout_.spelling == Spelling::kNested) return {};
+  if (is_closed(schema) || layout_.spelling == Spelling::kNested) return {};
   const std::string any = any_parameter({}, kAnyName);
   const std::string between = literal(layout_.between_parameters);
   return "(" + any + " (" + between + " " + any + ")*)?";
@@ -187,9 +256,8 @@ std::string GrammarWriter::parameters(Schema schema) {
 
 /// A rule for a parameter of any type; where the layout tells the type, of each of them.
 std::string GrammarWriter::any_parameter(const std::string& key, const std::string& key_text) {
-  const bool tells_type = layout_.parameter.find("$type") != std::string::npos ||
-                          layout_.parameter.find("$string") != std::string::npos;
-  if (!tells_type) return rule(parameter(key, key_text, {}));
+  const bool tells_string = layout_.parameter.find("$string") != std::string::npos;
+  if (!tells_type() && !tells_string) return rule(parameter(key, key_text, {}));
   std::string choices;
   for (const char* type : {"string", "number", "boolean", "object", "array", "null"}) {
     skeletons_.push_back({{"type", type}});
@@ -229,6 +297,25 @@ std::string GrammarWriter::parameter(const std::string& key,
   return result + value_then(schema, plain, 0);
 }
 
+bool GrammarWriter::tells_type() const {
+  return layout_.parameter.find("$type") != std::string::npos;
+}
+
+/// JSON that fits the schema; of one type where the layout has told which.
+std::string GrammarWriter::told_value(Schema schema) const {
+  const std::string type = type_name(schema.kinds());
+  if (!tells_type() || type_list(schema.kinds()).size() == 1 || schema.json() == nullptr) {
+    return json(schema);
+  }
+  const Json whole = standing_alone(*schema.json(), schema.document());
+  Json both = {{"allOf", {whole, {{"type", type}}}}};
+  if (whole.contains("$defs")) {
+    both["$defs"] = whole["$defs"];
+    both["allOf"][0].erase("$defs");
+  }
+  return json_expression(both);
+}
+
 /// A value and what closes it.
 std::string GrammarWriter::value_then(Schema schema, const std::string& close, int depth) {
   if (layout_.spelling == Spelling::kPython) return python_value(schema) + " " + literal(close);
@@ -237,7 +324,7 @@ std::string GrammarWriter::value_then(Schema schema, const std::string& close, i
   if (layout_.spelling == Spelling::kNested && !is_text) {
     return nested_value(schema, depth) + " " + literal(close);
   }
-  if (!is_text) return json(schema) + " " + literal(close);
+  if (!is_text) return told_value(schema) + " " + literal(close);
   const std::string words = enumerated(schema);
   if (!words.empty()) return words + " " + literal(close);
   return string_then(schema, close);
@@ -275,7 +362,7 @@ std::string GrammarWriter::gemma_value(Schema schema, int depth) {
   if ((kinds & kObject) != 0) return gemma_object(schema, depth + 1);
   if ((kinds & kArray) != 0) {
     const std::string item = rule(gemma_value(schema.items(), depth + 1));
-    return "\"[\" (" + item + " (\",\" " + item + ")*)? \"]\"";
+    return "\"[\" " + some_of(schema, item, "\",\" " + item) + " \"]\"";
   }
   return json(schema);
 }
@@ -287,6 +374,7 @@ std::string GrammarWriter::gemma_object(Schema schema, int depth) {
         rule(json_string(member.name + ":") + " " + gemma_value(member.schema, depth)),
         member.is_required);
   }
+  if (items.empty() && is_closed(schema)) return "\"{}\"";
   if (items.empty()) {
     const std::string any = rule(std::string(kAnyName) + " \":\" " + gemma_value({}, depth));
     return "\"{\" (" + any + " (\",\" " + any + ")*)? \"}\"";
@@ -301,7 +389,10 @@ std::string GrammarWriter::nested_value(Schema schema, int depth) {
     return literal(layout_.quote + "<" + tag + ">") + " " +
            value_then(inner, layout_.quote + "</" + tag + ">", depth + 1);
   };
-  if ((kinds & kArray) != 0) return "(" + rule(element("item", schema.items())) + ")*";
+  if ((kinds & kArray) != 0) {
+    const std::string item = rule(element("item", schema.items()));
+    return some_of(schema, item, item);
+  }
   if ((kinds & kObject) == 0) return json(schema);
   Items items;
   for (const Member& member : members_of(schema)) {

@@ -60,6 +60,8 @@ class GrammarWriter {
   std::string parameter(const std::string& key, const std::string& key_text, Schema schema);
   std::string sequence(const Items& items, const std::string& separator);
   std::string value_then(Schema schema, const std::string& close, int depth);
+  bool tells_type() const;
+  std::string told_value(Schema schema) const;
   std::string string_then(Schema schema, const std::string& close);
   std::string gemma_any();
   std::string gemma_value(Schema schema, int depth);

@@ -35,8 +35,7 @@ Kinds kind_of(const Json& value) {
   return value.is_array() ? kArray : kObject;
 }
 
-/// What one schema object says itself.
-Kinds own_kinds(const Json& schema) {
+Kinds kinds_of_type(const Json& schema) {
   Kinds kinds = 0;
   const Json* type = member(schema, "type");
   if (type != nullptr && type->is_string()) kinds = kind_named(type->get<std::string>());
@@ -45,6 +44,12 @@ Kinds own_kinds(const Json& schema) {
       if (name.is_string()) kinds |= kind_named(name.get<std::string>());
     }
   }
+  return kinds;
+}
+
+/// What one schema object says itself.
+Kinds own_kinds(const Json& schema) {
+  Kinds kinds = kinds_of_type(schema);
   const Json* values = member(schema, "enum");
   if (kinds == 0 && values != nullptr && values->is_array()) {
     for (const Json& value : *values) kinds |= kind_of(value);
@@ -86,6 +91,16 @@ Schema Schema::target() const {
     }
   }
   return {};
+}
+
+Kinds Schema::own_type() const { return at_ == nullptr ? Kinds(0) : kinds_of_type(*at_); }
+
+std::vector<Schema> Schema::parts_of(const char* keyword) const {
+  std::vector<Schema> out;
+  const Json* list = at_ == nullptr ? nullptr : member(*at_, keyword);
+  if (list == nullptr || !list->is_array()) return out;
+  for (const Json& part : *list) out.push_back(Schema(document_, &part));
+  return out;
 }
 
 /// This schema, and those that it is made of.

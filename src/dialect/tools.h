@@ -41,6 +41,12 @@ class Schema {
   /// Where its $ref leads, or itself; nowhere where that leads out of the document or nowhere.
   Schema target() const;
 
+  /// Types that its own `type` says; 0: it says none.
+  Kinds own_type() const;
+
+  /// The schemas of its anyOf, oneOf or allOf, in order.
+  std::vector<Schema> parts_of(const char* keyword) const;
+
   /// Null when it is nowhere.
   const Json* json() const { return at_; }
   const Json* document() const { return document_; }
