@@ -368,6 +368,16 @@ std::vector<Warning> LocalService::warnings(const Request& request) const {
                                     "could be told"
                                   : "the model's vocabulary has no words of hesitation"});
   }
+  const size_t lost =
+      replay_.thoughts_not_found(*conversation, request.salt, !ignores("developer"));
+  if (lost > 0) {
+    out.push_back({.code = "thought_not_found",
+                   .message = fmt::format("{} of the thoughts came as handles alone (signature, "
+                                          "encrypted_content, redacted_thinking) that are not of "
+                                          "this server and key, are too old, or came with another "
+                                          "answer: the model is shown nothing in their place",
+                                          lost)});
+  }
   for (const auto& [name, value] : conversation->template_arguments.items()) {
     // Wires set two by their own switches, whatever the model; the budget is kept here.
     if (name == "enable_thinking" || name == "reasoning_effort" || name == "thinking_budget" ||

@@ -421,6 +421,11 @@ TEST_CASE("replay: a handle finds a turn, its thought left out; under another ke
     const std::string shown = model.text_of(loop.after);
     CHECK((shown.find("I  must look") != std::string::npos) == (std::string(key) == "key"));
     CHECK(shown.find("turn_handle") == std::string::npos);
+    Request asked;
+    asked.input = loop.talk;
+    const auto warnings = model.service.warnings(asked);
+    CHECK(std::ranges::count(warnings, "thought_not_found", &Warning::code) ==
+          (std::string(key) == "key" ? 0 : 1));
   }
 }
 

@@ -167,9 +167,12 @@ TurnReplay::TurnReplay(const text::ModelText& model,
       memory_(std::move(memory)),
       handle_key_(std::move(handle_key)) {}
 
-std::string TurnReplay::owner_of(const std::string& salt) const {
+TurnStart TurnReplay::start_for(const std::string& salt) const {
   replay::Digest digest;
-  return replay::hex_of(digest.add_field(fingerprint_).add_field(salt).value());
+  TurnStart start;
+  start.began = unix_microseconds();
+  start.owner = replay::hex_of(digest.add_field(fingerprint_).add_field(salt).value());
+  return start;
 }
 
 Result<ReplayedPrompt> TurnReplay::prompt(const Conversation& conversation,
@@ -185,9 +188,7 @@ Result<ReplayedPrompt> TurnReplay::prompt(const Conversation& conversation,
     return out;
   }
   const Tally tally(counts ? &memory_->counts() : nullptr);
-  TurnStart start;
-  start.began = unix_microseconds();
-  start.owner = owner_of(salt);
+  TurnStart start = start_for(salt);
   Conversation talk = conversation;
   auto turns = find(talk, salt, settings.chat_template.mentions("developer"), start, tally);
   while (true) {
@@ -206,6 +207,27 @@ Result<ReplayedPrompt> TurnReplay::prompt(const Conversation& conversation,
     break;
   }
   if (conversation.continues_last_message) out.start.reset();
+  return out;
+}
+
+size_t TurnReplay::thoughts_not_found(const Conversation& conversation,
+                                      const std::string& salt,
+                                      bool knows_developer) const {
+  const auto lacks_thought = [](const Json& message) {
+    return message.contains(kTurnHandle) && text_in(message, "reasoning_content").empty();
+  };
+  if (std::ranges::none_of(conversation.messages, lacks_thought)) return 0;
+  Conversation talk = conversation;
+  std::vector<Found> turns;
+  if (memory_) {
+    TurnStart start = start_for(salt);
+    turns = find(talk, salt, knows_developer, start, Tally(nullptr));
+  }
+  size_t out = 0;
+  for (size_t i = 0; i < talk.messages.size(); ++i) {
+    const bool is_found = std::ranges::find(turns, i, &Found::message) != turns.end();
+    if (lacks_thought(talk.messages[i]) && !is_found) ++out;
+  }
   return out;
 }
 

@@ -56,6 +56,13 @@ class TurnReplay {
                                 const std::string& salt,
                                 bool counts) const;
 
+  /// How many messages of the assistant have a handle in place of their thought and are no
+  /// remembered turn: the handle is of another server or client, forged or too old, or the client
+  /// says something else than the answer did. Nothing is shown of these thoughts.
+  size_t thoughts_not_found(const Conversation& conversation,
+                            const std::string& salt,
+                            bool knows_developer) const;
+
  private:
   /// A thought that was put back: of a turn that a handle or the id of a call names, or of one that
   /// says the same behind the same words, which another conversation's may do as well.
@@ -101,7 +108,7 @@ class TurnReplay {
                                std::string_view text,
                                size_t begin) const;
 
-  std::string owner_of(const std::string& salt) const;
+  TurnStart start_for(const std::string& salt) const;
 
   const std::string fingerprint_;  // of all that makes text of tokens: another one remembers apart
   const std::optional<text::ThinkingMarkers> thinking_;
