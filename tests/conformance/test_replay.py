@@ -29,6 +29,10 @@ LOOKS = [{"think": " I have  to look.\n"}, {"text": "Let me see. "}]
 SCRIPT = {
     "rules": [
         {"when": {"last": "^plain"}, "say": [{"think": "It is easy, I think."}, {"text": "Done."}]},
+        {
+            "when": {"tools": ["patch.input"], "results": 0},
+            "say": [*LOOKS, {"call": {"name": "patch", "arguments": {"input": '*** "a"\n+é\n'}}}],
+        },
         {"when": {"results": 0}, "say": [*LOOKS, {"call": {"name": "read", "arguments": {"n": 3, "path": "a.txt"}}}]},
         {"when": {"results": 1}, "say": [{"call": {"name": "read", "arguments": {"path": "b.txt"}}}]},
         {"say": [{"think": "Now I know."}, {"text": "Done."}]},
@@ -126,6 +130,18 @@ def test_an_agents_next_turn_computes_only_the_new_result(serve, tmp_path, rewri
         assert counter(url, "tokens_total") > 0
         latest = json.loads(get(url, "/v1/requests"))["recent"][0]
         assert latest["divergence"] is None
+
+
+def test_a_custom_tools_call_is_shown_as_it_was_drawn(serve, tmp_path):
+    tools = [{"type": "custom", "custom": {"name": "patch"}}]
+    with serve(tmp_path) as url, chat_client(url) as client:
+        before = client.chat.completions.create(model=MODEL, messages=[QUESTION], tools=tools)
+        message = before.choices[0].message.model_dump(exclude_none=True)
+        result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "patched"}
+        after = client.chat.completions.create(model=MODEL, messages=[QUESTION, message, result], tools=tools)
+        known = before.usage.prompt_tokens + before.usage.completion_tokens
+        assert after.usage.prompt_tokens_details.cached_tokens == known
+        assert counter(url, 'messages_total{outcome="spliced"}') == 1
 
 
 def test_an_edited_history_diverges_where_it_was_edited(serve, tmp_path):

@@ -14,6 +14,7 @@ import openai
 import pytest
 from server import BINARY, ENVIRONMENT, ROOT, find_url, scripted
 
+PATCH = '*** Begin "a"\n+\tcafé \\ 😀\n'
 SCRIPT = {
     "pace": {"tokens": 3},
     "find": {"user": r"in (?<city>\w+)"},
@@ -35,6 +36,11 @@ SCRIPT = {
                 {"call": {"name": "get_time", "arguments": {"city": "Bergen"}}},
             ],
         },
+        {
+            "when": {"results": 0, "tools": ["patch.input"]},
+            "say": [{"text": "So:"}, {"call": {"name": "patch", "arguments": {"input": PATCH}}}],
+        },
+        {"when": {"result": "^patched"}, "say": "It is done."},
         {"when": {"results": 2, "result": r"(?<time>\d\d:\d\d)"}, "say": "In ${city} it is ${time}."},
         {"when": {"tools": []}, "say": "Hello."},
     ],
@@ -126,6 +132,60 @@ def test_one_script_says_the_same_in_every_dialect_on_every_wire(script, dialect
         for wire in (chat_round, messages_round, responses_round):
             for stream in (False, True):
                 assert wire(url, stream) == expected
+
+
+def chat_patch(client, stream):
+    """The pieces of what a custom tool is given, and the last words."""
+    fields = {
+        "model": "default_model",
+        "tools": [{"type": "custom", "custom": {"name": "patch", "description": "Edits."}}],
+        "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [
+            {"type": "custom", "custom": {"name": "patch"}}]}},
+    }  # fmt: skip
+    if stream:
+        call, pieces = {}, []
+        for chunk in client.chat.completions.create(messages=QUESTION, stream=True, **fields):
+            for piece in chunk.choices[0].delta.tool_calls or []:
+                call = {"id": piece.id or call["id"], "type": piece.type or call["type"]}
+                pieces.append(piece.custom["input"])
+        call["custom"] = {"name": "patch", "input": "".join(pieces)}
+    else:
+        choice = client.chat.completions.create(messages=QUESTION, **fields).choices[0]
+        assert choice.finish_reason == "tool_calls"
+        call = choice.message.tool_calls[0].model_dump()
+        pieces = [call["custom"]["input"]]
+    assert call["type"] == "custom"
+    answer = {"role": "assistant", "content": "So:", "tool_calls": [call]}
+    result = {"role": "tool", "tool_call_id": call["id"], "content": "patched"}
+    last = client.chat.completions.create(messages=[*QUESTION, answer, result], **fields)
+    return [piece for piece in pieces if piece], last.choices[0].message.content
+
+
+def responses_patch(client, stream):
+    fields = {"model": "default_model", "tools": [{"type": "custom", "name": "patch", "description": "Edits."}]}
+    if stream:
+        with client.responses.stream(input=QUESTION, **fields) as events:
+            pieces = [event.delta for event in events if event.type == "response.custom_tool_call_input.delta"]
+            output = events.get_final_response().output
+        assert "".join(pieces) == output[-1].input
+    else:
+        output = client.responses.create(input=QUESTION, **fields).output
+        pieces = [output[-1].input]
+    call = output[-1]
+    result = {"type": "custom_tool_call_output", "call_id": call.call_id, "output": "patched"}
+    history = [*QUESTION, *[item.model_dump(exclude_none=True) for item in output], result]
+    return pieces, client.responses.create(input=history, **fields).output_text
+
+
+@pytest.mark.parametrize("dialect", dialects())
+def test_a_custom_tool_gets_its_text_in_every_dialect(script, dialect):
+    for url in scripted(script, "--tool-dialect", dialect):
+        with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
+            for wire in (chat_patch, responses_patch):
+                for stream in (False, True):
+                    pieces, last = wire(client, stream)
+                    assert ("".join(pieces), last) == (PATCH, "It is done.")
+                    assert dialect != "json_tools" or stream == (len(pieces) > 1)
 
 
 def test_it_is_paced(chat):

@@ -163,6 +163,48 @@ def custom_tool(syntax, definition):
     return {"type": "custom", "name": "steer", "description": "Steers", "format": grammar}
 
 
+def steered_response(client, model, syntax, definition, seed):
+    """What the tool was given; None where the limit cut it."""
+    answer = client.responses.create(
+        model=model,
+        input="Steer.",
+        tools=[custom_tool(syntax, definition)],
+        tool_choice={"type": "custom", "name": "steer"},
+        parallel_tool_calls=False,
+        max_output_tokens=200,
+        temperature=1.5,
+        extra_body={"seed": seed},
+    )
+    calls = [item for item in answer.output if item.type == "custom_tool_call"]
+    return calls[0].input if answer.status == "completed" else None
+
+
+def steered_chat(client, model, syntax, definition, seed):
+    """The same, whole and streamed."""
+    form = {"type": "grammar", "grammar": {"syntax": syntax, "definition": definition}}
+    fields = {
+        "model": model,
+        "messages": [{"role": "user", "content": "Steer."}],
+        "tools": [{"type": "custom", "custom": {"name": "steer", "description": "Steers", "format": form}}],
+        "tool_choice": {"type": "custom", "custom": {"name": "steer"}},
+        "parallel_tool_calls": False,
+        "max_tokens": 200,
+        "temperature": 1.5,
+        "seed": seed,
+    }
+    choice = client.chat.completions.create(**fields).choices[0]
+    text, finish = "", None
+    for chunk in client.chat.completions.create(**fields, stream=True):
+        for call in chunk.choices[0].delta.tool_calls or []:
+            text += call.custom["input"]
+        finish = chunk.choices[0].finish_reason
+    assert finish == choice.finish_reason
+    calls = choice.message.tool_calls or []
+    assert text == "".join(call.custom.input for call in calls)
+    return text if finish == "tool_calls" else None
+
+
+@pytest.mark.parametrize("steered", [steered_response, steered_chat])
 @pytest.mark.parametrize(
     ("syntax", "definition", "expected"),
     [
@@ -170,25 +212,12 @@ def custom_tool(syntax, definition):
         ("lark", MOVES, r"go[ \t]*[ns][0-9]{1,2}(;go[ \t]*[ns][0-9]{1,2})*"),
     ],
 )
-def test_what_a_custom_tool_takes_fits_its_grammar(client, model, syntax, definition, expected):
-    complete = 0
-    for seed in range(6):
-        answer = client.responses.create(
-            model=model,
-            input="Steer.",
-            tools=[custom_tool(syntax, definition)],
-            tool_choice={"type": "custom", "name": "steer"},
-            parallel_tool_calls=False,
-            max_output_tokens=200,
-            temperature=1.5,
-            extra_body={"seed": seed},
-        )
-        if answer.status != "completed":
-            continue
-        complete += 1
-        (call,) = [item for item in answer.output if item.type == "custom_tool_call"]
-        assert re.fullmatch(expected, call.input), call.input
-    assert complete > 0
+def test_what_a_custom_tool_takes_fits_its_grammar(client, model, steered, syntax, definition, expected):
+    texts = [steered(client, model, syntax, definition, seed) for seed in range(6)]
+    complete = [text for text in texts if text is not None]
+    assert complete
+    for text in complete:
+        assert re.fullmatch(expected, text), text
 
 
 def test_grammars_of_custom_tools_are_refused_or_told_of(client, model):

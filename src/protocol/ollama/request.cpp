@@ -4,7 +4,7 @@
 #include "protocol/message_rules.h"
 #include "protocol/ollama/messages.h"
 #include "protocol/ollama/options.h"
-#include "protocol/openai/messages.h"
+#include "protocol/openai/chat_tools.h"
 #include "protocol/openai/role_mapping.h"
 #include "protocol/openai/shared_fields.h"
 
@@ -54,7 +54,7 @@ void read_common(Fields& fields, const ParseContext& context, WireRequest& out) 
   out.stream = fields.boolean("stream").value_or(true);
   read_options(fields, context, out);
   read_format(fields, out.request);
-  openai::read_logprobs(fields, context, out.request);
+  openai::read_logprobs(fields, context, 0, out.request);
   read_guards(fields, context, out.request.guards);
   fields.accept({"keep_alive", "truncate", "shift"});
 }
@@ -95,7 +95,7 @@ void read_chat(Fields& fields,
                const ParseContext& context,
                chat::Conversation conversation,
                WireRequest& out) {
-  conversation.tools = openai::read_tools(fields);
+  conversation.tools = openai::read_functions(fields);
   if (is_empty(fields.any("messages"))) {
     out.notes = kNothing;
     return;

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <map>
 #include <string_view>
+#include <utility>
 
 #include "net/sse.h"
+#include "protocol/openai/custom_input.h"
 
 namespace tandem::protocol::openai {
 namespace {
@@ -14,40 +16,19 @@ Json encode_logprobs(const std::vector<chat::LogprobEntry>& entries) {
   return Json{{"content", encode_tokens(entries)}, {"refusal", nullptr}};
 }
 
-Json encode_calls(const Answer& answer) {
-  Json calls = Json::array();
-  for (const Block& block : answer.blocks) {
-    if (block.kind != Block::Kind::kCall) continue;
-    Json function;
-    function["name"] = block.name;
-    function["arguments"] = block.text.empty() ? "{}" : block.text;
-    Json call;
-    call["id"] = block.id;
-    call["type"] = "function";
-    call["function"] = std::move(function);
-    calls.push_back(std::move(call));
-  }
-  return calls;
-}
+/// How a kind of call is written: what it is, and the name of what is given to it.
+struct CallWords {
+  const char* kind;
+  const char* content;
+};
 
-Json encode_message(const Answer& answer) {
-  const std::string text = answer.joined(Block::Kind::kText);
-  const std::string thinking = answer.joined(Block::Kind::kThinking);
-  Json message;
-  message["role"] = "assistant";
-  message["content"] = text.empty() && answer.has_calls() ? Json(nullptr) : Json(text);
-  message["refusal"] = nullptr;
-  if (!thinking.empty()) {
-    message["reasoning"] = thinking;
-    message["reasoning_content"] = thinking;
-  }
-  if (answer.has_calls()) message["tool_calls"] = encode_calls(answer);
-  return message;
-}
+constexpr CallWords kFunctionWords{.kind = "function", .content = "arguments"};
+constexpr CallWords kCustomWords{.kind = "custom", .content = "input"};
 
 class ChatEncoder final : public AnswerEncoder {
  public:
-  explicit ChatEncoder(AnswerHead head) : head_(std::move(head)) {
+  ChatEncoder(AnswerHead head, std::set<std::string> custom)
+      : head_(std::move(head)), custom_(std::move(custom)) {
     chunk_start_ = dump(encode_head(head_, kChunk));
     chunk_start_.back() = ',';
     chunk_end_ = head_.include_usage ? "],\"usage\":null" : "]";
@@ -69,25 +50,26 @@ class ChatEncoder final : public AnswerEncoder {
   }
 
   std::string call_started(uint32_t choice, const chat::CallStarted& call) override {
-    with_arguments_.erase(choice);
-    return open_choice(choice) +
-           call_chunk(choice, call.call,
-                      fmt::format(R"("id":{},"type":"function","function":{{"name":{},)"
-                                  R"("arguments":""}})",
-                                  literal(call.id), literal(call.name)));
+    open_calls_[choice] = {.is_custom = custom_.contains(call.name)};
+    const CallWords& words = words_of(call.name);
+    const std::string start =
+        fmt::format(R"("id":{0},"type":"{1}","{1}":{{"name":{2},"{3}":""}})", literal(call.id),
+                    words.kind, literal(call.name), words.content);
+    return open_choice(choice) + call_chunk(choice, call.call, start);
   }
 
   std::string call_arguments(uint32_t choice, const chat::CallArguments& piece) override {
-    if (piece.json.empty()) return {};
-    with_arguments_.insert(choice);
-    return call_chunk(choice, piece.call,
-                      fmt::format(R"("function":{{"arguments":{}}})", literal(piece.json)));
+    OpenCall& open = open_calls_[choice];
+    open.has_arguments |= !piece.json.empty();
+    return call_piece(choice, piece.call,
+                      open.is_custom ? open.input.feed(piece.json) : piece.json);
   }
 
   /// Clients parse the arguments of a call without any, too.
   std::string call_ended(uint32_t choice, const chat::CallEnded& call) override {
-    if (with_arguments_.contains(choice)) return {};
-    return call_arguments(choice, {.call = call.call, .json = "{}"});
+    OpenCall& open = open_calls_[choice];
+    if (open.is_custom) return call_piece(choice, call.call, open.input.end());
+    return call_piece(choice, call.call, open.has_arguments ? "" : "{}");
   }
 
   std::string end(uint32_t choice, const chat::End& end) override {
@@ -122,6 +104,40 @@ class ChatEncoder final : public AnswerEncoder {
   }
 
  private:
+  const CallWords& words_of(const std::string& tool) const {
+    return custom_.contains(tool) ? kCustomWords : kFunctionWords;
+  }
+
+  Json encode_call(const Block& block) const {
+    const CallWords& words = words_of(block.name);
+    const std::string arguments = block.text.empty() ? "{}" : block.text;
+    Json inner;
+    inner["name"] = block.name;
+    inner[words.content] = custom_.contains(block.name) ? custom_input(block.text) : arguments;
+    Json call;
+    call["id"] = block.id;
+    call["type"] = words.kind;
+    call[words.kind] = std::move(inner);
+    return call;
+  }
+
+  Json encode_message(const Answer& answer) const {
+    const std::string text = answer.joined(Block::Kind::kText);
+    const std::string thinking = answer.joined(Block::Kind::kThinking);
+    Json message;
+    message["role"] = "assistant";
+    message["content"] = text.empty() && answer.has_calls() ? Json(nullptr) : Json(text);
+    message["refusal"] = nullptr;
+    if (!thinking.empty()) {
+      message["reasoning"] = thinking;
+      message["reasoning_content"] = thinking;
+    }
+    for (const Block& block : answer.blocks) {
+      if (block.kind == Block::Kind::kCall) message["tool_calls"].push_back(encode_call(block));
+    }
+    return message;
+  }
+
   /// The role comes first, once a choice; warnings once.
   std::string open_choice(uint32_t choice) {
     if (!opened_.insert(choice).second) return {};
@@ -137,6 +153,14 @@ class ChatEncoder final : public AnswerEncoder {
                  "null");
   }
 
+  /// More of a call's arguments, or of its text.
+  std::string call_piece(uint32_t choice, uint32_t call, const std::string& text) {
+    if (text.empty()) return {};
+    const CallWords& words = open_calls_[choice].is_custom ? kCustomWords : kFunctionWords;
+    return call_chunk(choice, call,
+                      fmt::format(R"("{}":{{"{}":{}}})", words.kind, words.content, literal(text)));
+  }
+
   std::string chunk(uint32_t choice,
                     std::string_view delta,
                     std::string_view logprobs,
@@ -149,17 +173,25 @@ class ChatEncoder final : public AnswerEncoder {
 
   static constexpr const char* kChunk = "chat.completion.chunk";
 
+  /// The call of a choice that is being written.
+  struct OpenCall {
+    bool is_custom = false;
+    bool has_arguments = false;
+    CustomInput input = {};
+  };
+
   const AnswerHead head_;
+  const std::set<std::string> custom_;
   std::string chunk_start_;
   std::string chunk_end_;
   std::set<uint32_t> opened_;
-  std::set<uint32_t> with_arguments_;  // choices whose open call has some
+  std::map<uint32_t, OpenCall> open_calls_;
 };
 
 }  // namespace
 
-std::unique_ptr<AnswerEncoder> make_chat_encoder(AnswerHead head) {
-  return std::make_unique<ChatEncoder>(std::move(head));
+std::unique_ptr<AnswerEncoder> make_chat_encoder(AnswerHead head, std::set<std::string> custom) {
+  return std::make_unique<ChatEncoder>(std::move(head), std::move(custom));
 }
 
 }  // namespace tandem::protocol::openai

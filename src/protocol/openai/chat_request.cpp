@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "protocol/openai/chat_tools.h"
 #include "protocol/openai/forced_output.h"
 #include "protocol/openai/messages.h"
 #include "protocol/openai/role_mapping.h"
@@ -41,7 +42,10 @@ void refuse_unsupported(Fields& fields) {
 void read_conversation(Fields& fields, const ParseContext& context, WireRequest& out) {
   chat::Conversation conversation;
   conversation.messages = read_messages(fields, out.warnings);
-  conversation.tools = read_tools(fields);
+  ChatTools tools = read_tools(fields, out.warnings);
+  conversation.tools = std::move(tools.functions);
+  conversation.text_rules = std::move(tools.text_rules);
+  out.notes = Json(tools.custom);
   conversation.parallel_calls = fields.boolean("parallel_tool_calls").value_or(true);
   read_tool_choice(fields, conversation);
   read_template_arguments(fields, conversation.template_arguments);
@@ -69,7 +73,7 @@ Result<WireRequest> parse_chat(std::string_view body, const ParseContext& contex
   Fields fields(*json, {}, context.log);
   WireRequest out;
   read_shared(fields, context, out);
-  read_logprobs(fields, context, out.request);
+  read_logprobs(fields, context, -1, out.request);  // mlx-lm's clients say -1
   read_conversation(fields, context, out);
   refuse_unsupported(fields);
   if (const Status ok = finish_fields(fields, context, out); !ok) return ok.error();

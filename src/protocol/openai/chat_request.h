@@ -7,7 +7,8 @@
 
 namespace tandem::protocol::openai {
 
-/// kInvalid and kUnsupported name field, value and rule; kNotFound: another model.
+/// `notes` of the result are the names of custom tools, a list. kInvalid and kUnsupported name
+/// field, value and rule; kNotFound: another model.
 Result<WireRequest> parse_chat(std::string_view body, const ParseContext& context);
 
 /// What of a body makes the prompt of a conversation, as out.request.input: messages, tools and

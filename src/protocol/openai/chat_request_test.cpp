@@ -269,6 +269,52 @@ TEST_CASE("chat request: calls are forced, of any tool, some or one") {
   CHECK(some("auto").tools.size() == 1);
 }
 
+TEST_CASE("chat request: the model sees a custom tool as a function of one string") {
+  const auto wire = parse_fields(
+      R"("tools":[{"type":"function","function":{"name":"f"}},
+      {"type":"custom","custom":{"name":"steer","description":"Steers","format":
+        {"type":"grammar","grammar":{"syntax":"lark","definition":"start: /x/"}}}},
+      {"type":"custom","custom":{"name":"say","format":{"type":"text"}}}],
+      "tool_choice":{"type":"custom","custom":{"name":"steer"}})");
+  REQUIRE_MESSAGE(wire.has_value(), (wire ? "" : wire.error().message));
+  CHECK(wire->warnings.empty());
+  CHECK(wire->notes == Json::array({"say", "steer"}));
+  const auto talk = std::get<chat::Conversation>(wire->request.input);
+  CHECK(talk.tools == Json::parse(R"([{"type":"function","function":{"name":"f"}},
+    {"type":"function","function":{"name":"steer",
+      "description":"Steers\n\nThe input follows this grammar:\nstart: /x/","parameters":
+        {"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}}},
+    {"type":"function","function":{"name":"say","parameters":
+        {"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}}}])"));
+  REQUIRE(talk.text_rules.size() == 1);
+  CHECK(talk.text_rules.at("steer").pattern == "(?:x)");
+  CHECK(talk.text_rules.at("steer").field == "tools[1].custom.format.grammar.definition");
+  CHECK(talk.calls.only == std::vector<std::string>{"steer"});
+}
+
+TEST_CASE("chat request: a grammar that cannot be enforced is told of") {
+  const auto wire = parse_fields(
+      R"("tools":[{"type":"custom","custom":{"name":"t","format":{"type":"grammar","grammar":
+        {"syntax":"lark","definition":"start: \"(\" start \")\" | \"x\""}}}}])");
+  REQUIRE_MESSAGE(wire.has_value(), (wire ? "" : wire.error().message));
+  REQUIRE(wire->warnings.size() == 1);
+  CHECK(wire->warnings[0].code == "grammar_not_enforced");
+  CHECK(std::get<chat::Conversation>(wire->request.input).text_rules.empty());
+}
+
+TEST_CASE("chat request: calls of custom tools come back as the model wrote them") {
+  const auto wire = parse(R"({"messages":[{"role":"user","content":"go"},
+    {"role":"assistant","content":null,"tool_calls":[
+      {"id":"c1","type":"custom","custom":{"name":"steer","input":"*** \"x\"\n"}},
+      {"id":"c2","type":"function","function":{"name":"f","arguments":"{}"}}]},
+    {"role":"tool","tool_call_id":"c1","content":"done"}]})");
+  REQUIRE_MESSAGE(wire.has_value(), (wire ? "" : wire.error().message));
+  CHECK(messages_of(wire)[1]["tool_calls"] == Json::parse(R"([
+    {"id":"c1","type":"function","function":{"name":"steer","arguments":{"input":"*** \"x\"\n"}}},
+    {"id":"c2","type":"function","function":{"name":"f","arguments":{}}}])"));
+  CHECK(messages_of(wire)[2]["name"] == "steer");
+}
+
 TEST_CASE("chat request: each way to say what the text must be") {
   using Kind = chat::AnswerForm::Kind;
   const auto form = [](const std::string& fields) {

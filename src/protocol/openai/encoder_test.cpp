@@ -176,10 +176,11 @@ Json message_of(const std::string& bytes) {
       for (const Json& piece : value) {
         Json& call = message["tool_calls"][piece["index"].get<size_t>()];
         if (piece.contains("id")) call = Json{{"id", piece["id"]}, {"type", piece["type"]}};
-        if (piece["function"].contains("name"))
-          call["function"]["name"] = piece["function"]["name"];
-        call["function"]["arguments"] = call["function"].value("arguments", "") +
-                                        piece["function"]["arguments"].get<std::string>();
+        const auto kind = call["type"].get<std::string>();
+        if (piece[kind].contains("name")) call[kind]["name"] = piece[kind]["name"];
+        const char* const content = kind == "custom" ? "input" : "arguments";
+        call[kind][content] =
+            call[kind].value(content, "") + piece[kind][content].get<std::string>();
       }
     }
   }
@@ -210,6 +211,54 @@ TEST_CASE("chat encoder: calls are the same streamed in any cut and whole") {
     CHECK(choice["message"]["content"] == streamed["content"]);
     CHECK(choice["message"]["reasoning_content"] == streamed["reasoning_content"]);
   }
+}
+
+TEST_CASE("chat encoder: what a custom tool is given is the same streamed in any cut and whole") {
+  const std::string arguments = R"({"input": "*** Begin\n+\u00e9 \"x\"\n"})";
+  for (size_t cut = 0; cut <= arguments.size(); ++cut) {
+    CAPTURE(cut);
+    const auto encoder = make_chat_encoder(head(false, false), {"read"});
+    std::string bytes;
+    std::vector<Answer> answers(1);
+    for (const chat::Event& event : calling(arguments, cut)) {
+      bytes += stream_of(*encoder, event);
+      answers[0].add(event);
+    }
+    const Json streamed = message_of(bytes);
+    CHECK(streamed["tool_calls"] == Json::parse(R"([{"id":"call_\"a","type":"custom","custom":
+                            {"name":"read","input":"*** Begin\n+\u00e9 \"x\"\n"}},
+                          {"id":"call_b","type":"function","function":
+                            {"name":"ls","arguments":"{}"}}])"));
+    const Json choice = Json::parse(encoder->whole(answers, kUsage))["choices"][0];
+    CHECK(choice["message"]["tool_calls"] == streamed["tool_calls"]);
+    CHECK(choice["finish_reason"] == "tool_calls");
+  }
+}
+
+TEST_CASE("chat encoder: texts of custom tools of several choices do not mix") {
+  const auto encoder = make_chat_encoder(head(false, false), {"t"});
+  const auto texts = [&](const std::string& bytes) {
+    std::vector<std::string> out;
+    for (const std::string& data : data_of(bytes)) {
+      const Json choice = Json::parse(data)["choices"][0];
+      if (!choice["delta"].contains("tool_calls")) continue;
+      out.push_back(choice["delta"]["tool_calls"][0]["custom"]["input"]);
+    }
+    return out;
+  };
+  std::string bytes;
+  for (uint32_t choice = 0; choice < 2; ++choice) {
+    bytes += encoder->call_started(choice, {.call = 0, .id = "c", .name = "t"});
+  }
+  for (const char* piece : {R"({"input": "a)", "b", "\"}"}) {
+    for (uint32_t choice = 0; choice < 2; ++choice) {
+      bytes += encoder->call_arguments(choice, {.call = 0, .json = piece});
+    }
+  }
+  for (uint32_t choice = 0; choice < 2; ++choice) {
+    bytes += encoder->call_ended(choice, {.call = 0});
+  }
+  CHECK(texts(bytes) == std::vector<std::string>{"", "", "a", "a", "b", "b"});
 }
 
 TEST_CASE("chat encoder: a call's first chunk has index, id, type and name") {

@@ -42,14 +42,20 @@ std::optional<std::string> tool_name(const Json& entry, const std::string& place
   return ResponsesTools::joined(name_space.value_or(""), *name);
 }
 
-/// Leaves the tools of these names.
-void show_only(const std::vector<std::string>& names, Json& tools) {
+std::string name_of(const Json& tool) { return tool["function"].value("name", ""); }
+
+/// Leaves the tools of these names, each of which there must be.
+void show_only(const std::vector<std::string>& names, Fields& fields, Json& tools) {
+  for (const std::string& name : names) {
+    if (std::ranges::find(tools, name, name_of) != tools.end()) continue;
+    return fields.refuse("tool_choice", fmt::format("allows the tool {}, which is not in 'tools'",
+                                                    literal(shortened(name, 80))));
+  }
   Json shown = Json::array();
   for (const Json& tool : tools) {
-    const Json& function = tool["function"];
-    if (std::ranges::find(names, function.value("name", "")) != names.end()) shown.push_back(tool);
+    if (std::ranges::find(names, name_of(tool)) != names.end()) shown.push_back(tool);
   }
-  tools = shown.empty() ? Json() : std::move(shown);
+  tools = std::move(shown);
 }
 
 void read_allowed_tools(Fields& fields, const Json& choice, chat::Conversation& conversation) {
@@ -59,6 +65,7 @@ void read_allowed_tools(Fields& fields, const Json& choice, chat::Conversation& 
   Fields inner(nested ? *nested : choice, place + ".");
   const auto mode = inner.string("mode", 32);
   const Json* tools = inner.array("tools");
+  if (!mode) inner.refuse("mode", R"(is missing: it must be "auto" or "required")");
   if (mode && *mode != "auto" && *mode != "required") {
     inner.refuse_value("mode", R"(must be "auto" or "required")");
   }
@@ -73,7 +80,7 @@ void read_allowed_tools(Fields& fields, const Json& choice, chat::Conversation& 
   if (mode == "required") {
     conversation.calls = {.is_required = true, .only = std::move(names), .field = place};
   } else {
-    show_only(names, conversation.tools);
+    show_only(names, fields, conversation.tools);
   }
 }
 

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "protocol/message_rules.h"
+#include "protocol/openai/custom_tools.h"
 
 namespace tandem::protocol::openai {
 namespace {
@@ -66,11 +67,35 @@ Result<std::string> join_parts(const Json& parts,
   return joined;
 }
 
+Json make_call(const Json& given, const std::string& name, Json arguments) {
+  Json out;
+  if (const auto id = given.find("id"); id != given.end() && id->is_string()) out["id"] = *id;
+  out["type"] = "function";
+  out["function"] = Json{{"name", name}, {"arguments", std::move(arguments)}};
+  return out;
+}
+
+/// Of a custom tool: as the model saw it.
+Result<Json> read_custom_call(const Json& call, const std::string& place) {
+  const auto custom = call.find("custom");
+  if (custom == call.end() || !custom->is_object()) {
+    return invalid(place + ".custom", "must be an object");
+  }
+  const std::string name = text_or_empty(*custom, "name");
+  if (name.empty()) return invalid(place + ".custom.name", "must be a string that is not empty");
+  const auto input = custom->find("input");
+  if (input == custom->end() || !input->is_string()) {
+    return invalid(place + ".custom.input", "must be a string");
+  }
+  return make_call(call, name, custom_arguments(input->get<std::string>()));
+}
+
 Result<Json> read_tool_call(const Json& call,
                             const std::string& place,
                             std::vector<chat::Warning>& warnings) {
   if (!call.is_object()) return invalid(place, "must be an object, not " + excerpt(call));
   const std::string type = text_or_empty(call, "type");
+  if (type == "custom") return read_custom_call(call, place);
   if (!type.empty() && type != "function") {
     return Error{
         ErrorCode::kUnsupported,
@@ -83,11 +108,7 @@ Result<Json> read_tool_call(const Json& call,
   }
   const std::string name = text_or_empty(*function, "name");
   if (name.empty()) return invalid(place + ".function.name", "must be a string that is not empty");
-  Json out;
-  if (call.contains("id") && call["id"].is_string()) out["id"] = call["id"];
-  out["type"] = "function";
-  out["function"] = Json{{"name", name}, {"arguments", read_arguments(*function, warnings)}};
-  return out;
+  return make_call(call, name, read_arguments(*function, warnings));
 }
 
 Result<Json> read_tool_calls(const Json& calls,
@@ -183,34 +204,6 @@ Json read_messages(Fields& fields, std::vector<chat::Warning>& warnings) {
   drop_request_line(out);
   name_tool_results(out);
   return out;
-}
-
-Json read_tools(Fields& fields) {
-  const Json* tools = fields.array("tools");
-  if (!tools || tools->empty()) return nullptr;
-  for (size_t i = 0; i < tools->size(); ++i) {
-    const Json& tool = (*tools)[i];
-    const std::string place = fmt::format("tools[{}]", i);
-    if (!tool.is_object()) {
-      fields.keep(invalid(place, "must be an object, not " + excerpt(tool)));
-      return nullptr;
-    }
-    const std::string type = text_or_empty(tool, "type");
-    if (type != "function") {
-      fields.keep({ErrorCode::kUnsupported,
-                   fmt::format("'{}.type' {} is not supported yet: only \"function\" is", place,
-                               literal(shortened(type, 40))),
-                   place + ".type"});
-      return nullptr;
-    }
-    const auto function = tool.find("function");
-    if (function == tool.end() || !function->is_object() ||
-        text_or_empty(*function, "name").empty()) {
-      fields.keep(invalid(place + ".function", "must be an object with a name"));
-      return nullptr;
-    }
-  }
-  return *tools;
 }
 
 }  // namespace tandem::protocol::openai

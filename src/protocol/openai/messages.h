@@ -1,4 +1,4 @@
-// Chat messages and tools of the OpenAI wire, in the form that chat templates read.
+// Chat messages of the OpenAI wire, in the form that chat templates read.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace tandem::protocol::openai {
 
-/// Messages with joined text, parsed tool-call arguments and no null content. Fields that templates
-/// do not read are left out. Errors are kept in `fields`, with the place; what is left out of tool
-/// results goes to `warnings`.
+/// Messages with joined text, parsed tool-call arguments and no null content. Calls of custom tools
+/// are those of functions of one string. Fields that templates do not read are left out. Errors are
+/// kept in `fields`, with the place; what is left out of tool results goes to `warnings`.
 Json read_messages(Fields& fields, std::vector<chat::Warning>& warnings);
 
 /// Text of a string, null or parts. Parts that are not text are refused with their place, in
@@ -25,8 +25,5 @@ Result<std::string> read_content(const Json& content,
 /// JSON, which clients keep when a call failed by it, becomes {"unparsed_arguments": text}: the
 /// model sees what it wrote, and templates an object. Warns of it.
 Json read_arguments(const Json& function, std::vector<chat::Warning>& warnings);
-
-/// The tools as sent, or null. Each must be a named function.
-Json read_tools(Fields& fields);
 
 }  // namespace tandem::protocol::openai

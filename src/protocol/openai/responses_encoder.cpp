@@ -9,6 +9,7 @@
 #include "net/sse.h"
 #include "protocol/errors.h"
 #include "protocol/message_rules.h"
+#include "protocol/openai/custom_input.h"
 #include "protocol/openai/responses_request.h"
 
 namespace tandem::protocol::openai {
@@ -24,15 +25,6 @@ Json responses_usage(const chat::Usage& usage) {
   out["output_tokens_details"] = Json{{"reasoning_tokens", usage.reasoning_tokens}};
   out["total_tokens"] = uint64_t{usage.prompt_tokens} + usage.completion_tokens;
   return out;
-}
-
-/// The text that a custom tool takes, out of the arguments of the function that the model saw.
-std::string custom_input(const std::string& arguments) {
-  const Json parsed = Json::parse(arguments, nullptr, false);
-  if (parsed.is_object() && parsed.contains("input") && parsed["input"].is_string()) {
-    return parsed["input"].get<std::string>();
-  }
-  return arguments;
 }
 
 /// Makes output items of blocks.
@@ -93,7 +85,6 @@ class Items {
  private:
   void add_call(const Block& block, bool whole, Json& out) const {
     const auto known = names_.find(block.name);
-    const std::string arguments = block.text.empty() ? "{}" : block.text;
     out["type"] = is_custom(block) ? "custom_tool_call" : "function_call";
     out["call_id"] = block.id;
     out["name"] = known == names_.end() ? block.name : known->second.name;
@@ -101,9 +92,10 @@ class Items {
       out["namespace"] = known->second.name_space;
     }
     if (is_custom(block)) {
-      out["input"] = whole ? custom_input(arguments) : "";
+      out["input"] = whole ? custom_input(block.text) : "";
     } else {
-      out["arguments"] = whole ? arguments : "";
+      const char* const none = whole ? "{}" : "";
+      out["arguments"] = whole && !block.text.empty() ? block.text : none;
     }
   }
 
@@ -143,14 +135,14 @@ class ResponsesEncoder final : public AnswerEncoder {
 
   std::string call_started(uint32_t, const chat::CallStarted& call) override {
     std::string out = close_item();
+    input_ = {};
     return out += open_item({.kind = Kind::kCall, .text = {}, .id = call.id, .name = call.name});
   }
 
   std::string call_arguments(uint32_t, const chat::CallArguments& piece) override {
     if (!open_ || open_->kind != Kind::kCall || piece.json.empty()) return {};
     open_->text += piece.json;
-    // What a custom tool takes is known when the call is whole.
-    if (items_.is_custom(*open_)) return {};
+    if (items_.is_custom(*open_)) return write_input(input_.feed(piece.json));
     return event("response.function_call_arguments.delta", at_item({{"delta", piece.json}}));
   }
 
@@ -268,6 +260,12 @@ class ResponsesEncoder final : public AnswerEncoder {
                         at_part({{"delta", text}, {"logprobs", Json::array()}}));
   }
 
+  /// A piece of what a custom tool is given.
+  std::string write_input(const std::string& text) {
+    if (text.empty()) return {};
+    return event("response.custom_tool_call_input.delta", at_item({{"delta", text}}));
+  }
+
   std::string open_item(Block block) {
     open_ = std::move(block);
     if (open_->kind != Kind::kText) blank_.clear();
@@ -306,8 +304,7 @@ class ResponsesEncoder final : public AnswerEncoder {
       return event("response.function_call_arguments.done",
                    at_item({{"name", item["name"]}, {"arguments", item["arguments"]}}));
     }
-    std::string out =
-        event("response.custom_tool_call_input.delta", at_item({{"delta", item["input"]}}));
+    std::string out = write_input(input_.end());
     return out +=
            event("response.custom_tool_call_input.done", at_item({{"input", item["input"]}}));
   }
@@ -317,6 +314,7 @@ class ResponsesEncoder final : public AnswerEncoder {
   const Items items_;
   Json output_ = Json::array();  // items that are whole
   std::optional<Block> open_;
+  CustomInput input_;  // of the open item
   std::string blank_;  // white space that no item has yet
   chat::End end_;
   uint64_t sequence_ = 0;

@@ -89,8 +89,8 @@ class InputReader {
   Status read_call(const Json& item, const std::string& type, const std::string& place) {
     const std::string name = string_of(item, "name");
     if (name.empty()) return bad_item(place + ".name", "must be a string that is not empty");
-    Json arguments{{"input", string_of(item, "input")}};
-    if (type == "function_call") arguments = read_arguments(item, warnings_);
+    Json arguments = type == "function_call" ? read_arguments(item, warnings_)
+                                             : custom_arguments(string_of(item, "input"));
     Json call;
     if (const std::string id = string_of(item, "call_id"); !id.empty()) call["id"] = id;
     call["type"] = "function";

@@ -109,6 +109,13 @@ TEST_CASE(
   CHECK(rule(R"({"type":"grammar","syntax":"regex","definition":"a+"})") == "a+");
   CHECK(rule(R"({"type":"grammar","syntax":"lark","definition":"start: \"a\"+"})") == "(?:a)+");
   CHECK(rule(R"({"type":"grammar","grammar":{"syntax":"regex","definition":"b"}})") == "b");
+  const auto as_in_chat = parse_response(
+      R"({"input":"x","tools":[{"type":"custom","custom":{"name":"t","format":
+         {"type":"grammar","grammar":{"syntax":"regex","definition":"c"}}}}]})");
+  REQUIRE_MESSAGE(as_in_chat.has_value(), (as_in_chat ? "" : as_in_chat.error().message));
+  CHECK(talk_of(as_in_chat).text_rules.at("t").pattern == "c");
+  CHECK(talk_of(as_in_chat).text_rules.at("t").field ==
+        "tools[0].custom.format.grammar.definition");
   CHECK(talk_of(with(R"({"type":"text"})")).text_rules.empty());
   const auto nested =
       with(R"({"type":"grammar","syntax":"lark","definition":"start: \"(\" start \")\" | \"x\""})");
@@ -247,6 +254,11 @@ TEST_CASE("responses request: calls are forced and text is bound, by the names o
   CHECK(rule(some + R"("mode":"required"})").only == Names{"f"});
   CHECK_FALSE(rule(some + R"("mode":"auto"})").is_required);
   CHECK(talk_of(parse_response(tools + some + R"("mode":"auto"}})")).tools.size() == 1);
+  const auto unknown = parse_response(
+      tools +
+      R"({"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"g"}]}})");
+  REQUIRE_FALSE(unknown);
+  CHECK(unknown.error().message == R"('tool_choice' allows the tool "g", which is not in 'tools')");
   CHECK(talk_of(parse_response(tools + R"("auto"})")).tools[0]["function"]["strict"] == true);
   const auto wire = parse_response(
       R"({"input":"x","text":{"format":{"type":"json_schema","name":"n","strict":true,

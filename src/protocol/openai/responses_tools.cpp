@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "chat/lark_regex.h"
+#include <utility>
+
 #include "protocol/message_rules.h"
 
 namespace tandem::protocol::openai {
@@ -10,61 +11,6 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 512;
 constexpr size_t kMaxTypeBytes = 128;
-
-Json make_function(const std::string& name, const std::string& description, Json parameters) {
-  Json function;
-  function["name"] = name;
-  if (!description.empty()) function["description"] = description;
-  function["parameters"] = std::move(parameters);
-  return Json{{"type", "function"}, {"function", std::move(function)}};
-}
-
-/// Of one text.
-Json text_parameters() {
-  return {{"type", "object"},
-          {"properties", {{chat::kTextInput, {{"type", "string"}}}}},
-          {"required", Json::array({chat::kTextInput})}};
-}
-
-/// The grammar of a custom tool; empty where it takes any text.
-struct TextGrammar {
-  std::string syntax;
-  std::string definition;
-};
-
-/// {"type": "text"} or {"type": "grammar", "syntax": "lark" or "regex", "definition"}; OpenAI's
-/// other wire has the last two in a "grammar".
-TextGrammar read_text_grammar(Fields& tool, const std::string& place) {
-  const Json* format = tool.object("format");
-  if (!format) return {};
-  Fields outer(*format, place + ".format.");
-  const std::string type = outer.string("type", kMaxTypeBytes).value_or("");
-  const Json* nested = outer.object("grammar");
-  TextGrammar out;
-  if (type != "text" && type != "grammar") {
-    outer.refuse("type", R"(must be "text" or "grammar")");
-  }
-  Fields inner(nested ? *nested : *format, place + (nested ? ".format.grammar." : ".format."));
-  if (type == "grammar") {
-    out.syntax = inner.string("syntax", kMaxTypeBytes).value_or("");
-    out.definition = inner.string("definition", SIZE_MAX).value_or("");
-    if (out.syntax != "lark" && out.syntax != "regex") {
-      inner.refuse("syntax", R"(must be "lark" or "regex")");
-    }
-    if (out.definition.empty()) inner.refuse("definition", "must be a grammar, as text");
-  }
-  if (outer.error()) tool.keep(*outer.error());
-  if (inner.error()) tool.keep(*inner.error());
-  return out;
-}
-
-/// What a custom tool takes, in words.
-std::string custom_description(Fields& tool, const TextGrammar& grammar) {
-  std::string text = tool.string("description", SIZE_MAX).value_or("");
-  if (grammar.definition.empty()) return text;
-  if (!text.empty()) text += "\n\n";
-  return text + "The input follows this grammar:\n" + grammar.definition;
-}
 
 }  // namespace
 
@@ -95,35 +41,6 @@ void ResponsesTools::add(Fields& fields,
   }
 }
 
-/// One with a grammar is bound by it wherever it is called.
-void ResponsesTools::add_custom(Fields& tool,
-                                const std::string& seen,
-                                const std::string& place,
-                                std::vector<chat::Warning>& warnings) {
-  const TextGrammar grammar = read_text_grammar(tool, place);
-  if (tool.error()) return;
-  functions.push_back(make_function(seen, custom_description(tool, grammar), text_parameters()));
-  if (grammar.definition.empty()) return;
-  const std::string field = place + ".format.definition";
-  if (grammar.syntax == "regex") {
-    text_rules[seen] = {.pattern = grammar.definition, .field = field};
-    return;
-  }
-  auto pattern = chat::regex_of_lark(grammar.definition);
-  if (pattern) {
-    text_rules[seen] = {.pattern = *std::move(pattern), .field = field};
-  } else if (pattern.error().code == ErrorCode::kUnsupported) {
-    warn(warnings, {.code = "grammar_not_enforced",
-                    .message = fmt::format("the grammar of the tool \"{}\" is shown to the model, "
-                                           "and not enforced: {}",
-                                           shortened(seen, 80), pattern.error().message)});
-  } else {
-    Error error = pattern.error();
-    error.field = field;
-    tool.keep(std::move(error));
-  }
-}
-
 void ResponsesTools::add_one(Fields& fields,
                              const Json& tool,
                              const std::string& place,
@@ -138,14 +55,17 @@ void ResponsesTools::add_one(Fields& fields,
                            .message = fmt::format("tools of type {} are not offered here",
                                                   literal(shortened(type, 40)))});
   }
-  // Some clients send a function in the shape of chat completions.
-  const Json* nested = type == "function" ? outer.object("function") : nullptr;
-  Fields inner(nested ? *nested : tool, place + ".");
+  // Some clients send tools in the shape of chat completions.
+  const Json* nested = outer.object(type);
+  if (outer.error()) return fields.keep(*outer.error());
+  const std::string inside = nested ? place + "." + type : place;
+  Fields inner(nested ? *nested : tool, inside + ".");
   const std::string name = inner.string("name", kMaxNameBytes).value_or("");
   if (name.empty()) inner.refuse("name", "must be a string that is not empty");
   const std::string seen = joined(name_space, name);
   if (type == "custom") {
-    add_custom(inner, seen, place, warnings);
+    Json function = read_custom_tool(inner, seen, inside, text_rules, warnings);
+    if (!inner.error()) functions.push_back(std::move(function));
   } else {
     const std::string description = inner.string("description", SIZE_MAX).value_or("");
     const Json* schema = inner.object("parameters");

@@ -7,6 +7,7 @@
 
 #include "chat/service.h"
 #include "protocol/fields.h"
+#include "protocol/openai/custom_tools.h"
 
 namespace tandem::protocol::openai {
 
@@ -23,7 +24,7 @@ using ToolNames = std::map<std::string, ToolName>;
 struct ResponsesTools {
   Json functions = Json::array();  // as chat templates read them
   ToolNames names;
-  std::map<std::string, chat::TextRule> text_rules;  // of custom tools with a grammar
+  TextRules text_rules;
 
   /// What the model sees for a tool of a namespace.
   static std::string joined(const std::string& name_space, const std::string& name);
@@ -37,10 +38,6 @@ struct ResponsesTools {
            std::vector<chat::Warning>& warnings);
 
  private:
-  void add_custom(Fields& tool,
-                  const std::string& seen,
-                  const std::string& place,
-                  std::vector<chat::Warning>& warnings);
   void add_one(Fields& fields,
                const Json& tool,
                const std::string& place,

@@ -22,9 +22,9 @@ size_t length(const std::string& text) {
 
 }  // namespace
 
-void read_logprobs(Fields& fields, const ParseContext& context, chat::Request& out) {
+void read_logprobs(Fields& fields, const ParseContext& context, int64_t least, chat::Request& out) {
   const bool wanted = fields.boolean("logprobs").value_or(false);
-  const auto top = fields.integer("top_logprobs", -1, context.options.max_top_logprobs);
+  const auto top = fields.integer("top_logprobs", least, context.options.max_top_logprobs);
   if (wanted) out.logprobs = top ? static_cast<uint32_t>(std::max<int64_t>(*top, 0)) : 0;
   if (!wanted && top.value_or(0) > 0) fields.refuse("top_logprobs", "needs logprobs to be true");
 }

@@ -10,8 +10,8 @@ namespace tandem::protocol::openai {
 void read_shared(Fields& fields, const ParseContext& context, WireRequest& out);
 
 /// `logprobs`, of the tokens drawn, and `top_logprobs`, of others at their places: of chats, here
-/// and in Ollama's API.
-void read_logprobs(Fields& fields, const ParseContext& context, chat::Request& out);
+/// and in Ollama's API. `least` of these is 0, or -1, which is none, too.
+void read_logprobs(Fields& fields, const ParseContext& context, int64_t least, chat::Request& out);
 
 /// `metadata`, whose bounds are those of the OpenAI API: 16 texts of 512 characters, under names of
 /// 64.
