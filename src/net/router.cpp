@@ -75,13 +75,14 @@ Router::Match Router::match(std::string_view method, std::string_view path) cons
   return result;
 }
 
-void Router::restate_below(std::string prefix, Restate restate) {
-  restated_.emplace_back(std::move(prefix), std::move(restate));
+void Router::restate_below(std::string path, Restate restate) {
+  restated_.emplace_back(std::move(path), std::move(restate));
 }
 
 void Router::restate(std::string_view path, Response& fault) const {
-  for (const auto& [prefix, restate] : restated_) {
-    if (path.starts_with(prefix)) return restate(fault);
+  for (const auto& [top, restate] : restated_) {
+    const bool is_below = path.starts_with(top) && path.substr(top.size()).starts_with('/');
+    if (path == top || is_below) return restate(fault);
   }
 }
 

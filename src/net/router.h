@@ -43,8 +43,8 @@ class Router {
   /// Puts a fault, found before a handler was reached, in the words of the path's wire.
   using Restate = std::function<void(Response&)>;
 
-  /// Faults of paths that begin with `prefix` are restated.
-  void restate_below(std::string prefix, Restate restate);
+  /// Faults of this path and of those below it are restated.
+  void restate_below(std::string path, Restate restate);
   void restate(std::string_view path, Response& fault) const;
 
  private:

@@ -19,14 +19,20 @@ Router sample() {
   return router;
 }
 
-TEST_CASE("router: faults below a path are put in its own words") {
+TEST_CASE("router: faults of a path and below it are put in its own words") {
   net::Router router;
-  router.restate_below("/api/", [](net::Response& fault) { fault.body = "other words"; });
-  net::Response fault{.status = 404, .headers = {}, .body = "words"};
-  router.restate("/v1/x", fault);
-  CHECK(fault.body == "words");
-  router.restate("/api/x", fault);
-  CHECK(fault.body == "other words");
+  router.restate_below("/api", [](net::Response& fault) { fault.body = "other words"; });
+  const auto words = [&](const char* path) {
+    net::Response fault{.status = 404, .headers = {}, .body = "words"};
+    router.restate(path, fault);
+    return fault.body;
+  };
+  for (const char* path : {"/v1/x", "/", "/apis", "/apis/x", "/v1/api", ""}) {
+    CHECK(words(path) == "words");
+  }
+  for (const char* path : {"/api", "/api/", "/api/x", "/api/x/y"}) {
+    CHECK(words(path) == "other words");
+  }
 }
 
 TEST_CASE("router: paths match exactly, parameters are decoded, exact routes come first") {

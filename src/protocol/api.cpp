@@ -5,6 +5,7 @@
 #include <chrono>
 #include <vector>
 
+#include "protocol/anthropic/errors.h"
 #include "protocol/handlers.h"
 #include "protocol/ollama/errors.h"
 #include "protocol/openai/responses_state.h"
@@ -74,7 +75,11 @@ void Api::add_routes(net::Router& router) {
 #include "protocol/routes.inc"
 #undef X
 #undef V1
-  router.restate_below("/api/", ollama::restate_fault);
+  // Clients with another base URL ask below /v1 for what is not there.
+  for (const std::string base : {"", "/v1"}) {
+    router.restate_below(base + "/api", ollama::restate_fault);
+    router.restate_below(base + "/messages", anthropic::restate_fault);
+  }
 }
 
 std::optional<std::string> Api::unready_reason() const {

@@ -92,6 +92,13 @@ Json error_body(const Error& error) {
   return Json{{"error", std::move(inner)}};
 }
 
+std::optional<std::string> message_of(const net::Response& fault) {
+  const Json body = Json::parse(fault.body, nullptr, false);
+  const Json::json_pointer message("/error/message");
+  if (!body.is_object() || !body.contains(message)) return std::nullopt;
+  return body.at(message).get<std::string>();
+}
+
 net::Response error_response(const Error& error) {
   net::Response response = net::json_response(status_of(error), dump(error_body(error)));
   if (const char* wait = retry_after(error)) response.headers.push_back({"Retry-After", wait});

@@ -1,6 +1,7 @@
 // How an Error becomes a status, headers and a body: the only place that decides it.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/error.h"
@@ -16,6 +17,9 @@ std::string code_of(const Error& error);
 
 /// {"error": {message, type, param, code}}
 Json error_body(const Error& error);
+
+/// The message of a fault in this shape (net::fault); nothing where it has none.
+std::optional<std::string> message_of(const net::Response& fault);
 
 /// A whole response; 429 and 503 carry Retry-After.
 net::Response error_response(const Error& error);

@@ -28,23 +28,32 @@ const char* type_of(int status) {
   }
 }
 
-}  // namespace
+int own_status(int status) { return status == 503 ? kOverloaded : status; }
 
-int status_of(const Error& error) {
-  const int status = protocol::status_of(error);
-  return status == 503 ? kOverloaded : status;
-}
-
-Json error_body(const Error& error) {
-  Json inner;
-  inner["type"] = type_of(status_of(error));
-  inner["message"] = error.message;
-  if (error.code == ErrorCode::kNotFound && error.field == "thread")
-    inner["details"]["error_code"] = "thread_not_found";
+Json make_body(int status, const std::string& message) {
   Json out;
   out["type"] = "error";
-  out["error"] = std::move(inner);
+  out["error"]["type"] = type_of(status);
+  out["error"]["message"] = message;
   return out;
+}
+
+}  // namespace
+
+int status_of(const Error& error) { return own_status(protocol::status_of(error)); }
+
+Json error_body(const Error& error) {
+  Json out = make_body(status_of(error), error.message);
+  if (error.code == ErrorCode::kNotFound && error.field == "thread")
+    out["error"]["details"]["error_code"] = "thread_not_found";
+  return out;
+}
+
+void restate_fault(net::Response& fault) {
+  const auto message = message_of(fault);
+  if (!message) return;
+  fault.status = own_status(fault.status);
+  fault.body = dump(make_body(fault.status, *message));
 }
 
 net::Response error_response(const Error& error) {

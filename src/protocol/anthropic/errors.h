@@ -16,4 +16,7 @@ Json error_body(const Error& error);
 /// A whole response; 429 and 529 carry Retry-After.
 net::Response error_response(const Error& error);
 
+/// A fault in the shape of the OpenAI wire (net::fault), as one of this.
+void restate_fault(net::Response& fault);
+
 }  // namespace tandem::protocol::anthropic

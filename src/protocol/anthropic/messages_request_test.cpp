@@ -291,5 +291,24 @@ TEST_CASE("anthropic errors: each kind has its status and type") {
   }
 }
 
+TEST_CASE("anthropic errors: faults found before a handler have the same types") {
+  const struct {
+    int given;
+    int status;
+    const char* type;
+  } cases[] = {{401, 401, "authentication_error"},
+               {405, 405, "invalid_request_error"},
+               {413, 413, "request_too_large"},
+               {503, 529, "overloaded_error"}};
+  for (const auto& test : cases) {
+    CAPTURE(test.given);
+    net::Response fault = net::fault(test.given, "code", "m");
+    restate_fault(fault);
+    CHECK(fault.status == test.status);
+    CHECK(fault.body ==
+          R"({"type":"error","error":{"type":")" + std::string(test.type) + R"(","message":"m"}})");
+  }
+}
+
 }  // namespace
 }  // namespace tandem::protocol::anthropic

@@ -7,11 +7,7 @@ namespace tandem::protocol::ollama {
 Json error_body(const Error& error) { return Json{{"error", error.message}}; }
 
 void restate_fault(net::Response& fault) {
-  const Json body = Json::parse(fault.body, nullptr, false);
-  const Json::json_pointer message("/error/message");
-  if (body.is_object() && body.contains(message)) {
-    fault.body = dump(Json{{"error", body.at(message)}});
-  }
+  if (const auto message = message_of(fault)) fault.body = dump(Json{{"error", *message}});
 }
 
 net::Response error_response(const Error& error) {

@@ -177,9 +177,7 @@ Json reference(const char* name) {
 
 Json error_schema(Errors errors) {
   if (errors == Errors::kOpenAi) return reference("Error");
-  if (errors == Errors::kOllama) return reference("OllamaError");
-  // Keys, origins and sizes are looked at before any wire is known.
-  return Json{{"anyOf", Json::array({reference("MessagesError"), reference("Error")})}};
+  return reference(errors == Errors::kOllama ? "OllamaError" : "MessagesError");
 }
 
 Json content(const char* type, Json schema) {
