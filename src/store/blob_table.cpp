@@ -85,6 +85,23 @@ class ValueReader {
   Statement asked_;
 };
 
+/// All of its life the tables stay as they are; it writes nothing.
+class ReadTransaction {
+ public:
+  explicit ReadTransaction(sqlite3* db) : db_(db), begun_(execute(db, "BEGIN", "read")) {}
+  ~ReadTransaction() {
+    if (begun_) (void)execute(db_, "ROLLBACK", "read");
+  }
+  ReadTransaction(const ReadTransaction&) = delete;
+  ReadTransaction& operator=(const ReadTransaction&) = delete;
+
+  const Status& begun() const { return begun_; }
+
+ private:
+  sqlite3* const db_;
+  const Status begun_;
+};
+
 /// Only the order of leaving suffers where nothing can be written.
 void mark_used(sqlite3* db, const std::vector<int64_t>& ids, int64_t now) {
   if (ids.size() > 1 && !execute(db, "BEGIN IMMEDIATE", "written")) return;
@@ -231,10 +248,11 @@ Result<bool> BlobTable::has(const std::string& owner, const std::string& key) co
 Status BlobTable::follow(const std::string& owner, std::string key, const Next& next) const {
   std::optional<Error> refused;  // apart: it says nothing of the file
   const Status done = database_->use([&](sqlite3* db) -> Status {
-    if (auto begun = execute(db, "BEGIN", "read"); !begun) return begun;
     std::vector<int64_t> ids;
     Status read;
     {
+      const ReadTransaction transaction(db);
+      if (!transaction.begun()) return transaction.begun();
       ValueReader values(db, name_, owner, oldest_allowed());
       while (read && !refused && !key.empty()) {
         auto found = values.read(key);
@@ -249,7 +267,6 @@ Status BlobTable::follow(const std::string& owner, std::string key, const Next& 
         key = following ? std::move(*following) : std::string();
       }
     }
-    (void)execute(db, "ROLLBACK", "read");  // nothing was written
     if (read) mark_used(db, ids, database_->now());
     return read;
   });
@@ -259,12 +276,18 @@ Status BlobTable::follow(const std::string& owner, std::string key, const Next& 
 
 Result<bool> BlobTable::erase(const std::string& owner, const std::string& key) const {
   bool found = false;
-  const Status done = database_->write([&](sqlite3* db) -> Status {
+  const auto remove = [&](sqlite3* db) -> Status {
     Statement row(db, "DELETE FROM blobs WHERE tbl = ?1 AND owner = ?2 AND key = ?3", "erased");
     if (auto run = row.bind(name_).bind(owner).bind(key).run(); !run) return run;
     found = sqlite3_changes(db) > 0;
     return {};
-  });
+  };
+  Status done = database_->write(remove);
+  if (!done && done.error().code == ErrorCode::kIo) {
+    // On a full disk there may be room in the log once it is emptied.
+    database_->clear_log();
+    done = database_->write(remove);
+  }
   if (!done) return done.error();
   if (found) database_->clear_log();
   return found;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <new>
 #include <random>
 #include <thread>
 #include <vector>
@@ -227,6 +228,20 @@ TEST_CASE("blob table: a value is changed as one step, or stays as it was") {
   CHECK(add(std::string(100, 'y')).error().code == ErrorCode::kTooLarge);
   CHECK(table.get("o", "k").value() == "a" + std::string(20, 'x'));
   CHECK(database->damaged() == 0);
+}
+
+TEST_CASE("blob table: whoever visits values may throw, and the next write goes on") {
+  Rig rig;
+  rig.put("k");
+  const auto fails = [](const std::string&,
+                        const std::optional<std::string>&) -> Result<std::string> {
+    throw std::bad_alloc();
+  };
+  CHECK_THROWS_AS((void)rig.table.follow("", "k", fails), std::bad_alloc);
+  CHECK(rig.table.put("", "l", "v"));
+  const auto edit = [](const std::string&) -> Result<std::string> { throw std::bad_alloc(); };
+  CHECK_THROWS_AS((void)rig.table.change("", "k", edit), std::bad_alloc);
+  CHECK(rig.table.put("", "m", "v"));
 }
 
 }  // namespace

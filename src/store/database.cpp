@@ -1,15 +1,9 @@
 #include "store/database.h"
 
-#include <fcntl.h>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
-#include <cerrno>
-#include <ctime>
-#include <system_error>
+#include <utility>
 
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/unix_time.h"
 #include "store/statement.h"
@@ -18,8 +12,6 @@ namespace tandem::store {
 namespace {
 
 constexpr int64_t kFormat = 1;
-constexpr int64_t kApplication = 0x74646d31;  // "tdm1"
-constexpr const char* kParts[] = {"", "-wal", "-shm"};
 
 constexpr const char* kSettings = R"(
   PRAGMA journal_mode=WAL;
@@ -53,34 +45,8 @@ constexpr const char* kSchema = R"(
   END;
 )";
 
-Error file_error(const char* what, const std::filesystem::path& path, int code) {
-  return {ErrorCode::kIo, fmt::format("cannot {} {}: {}", what, path.string(),
-                                      std::generic_category().message(code))};
-}
-
-Status make_folder(const std::filesystem::path& folder) {
-  std::error_code failed;
-  if (std::filesystem::is_directory(folder, failed)) return {};
-  if (folder.has_parent_path()) std::filesystem::create_directories(folder.parent_path(), failed);
-  if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return {};
-  return file_error("make the folder", folder, errno);
-}
-
-/// SQLite gives its log the mode of the database.
-Status make_private_file(const std::filesystem::path& path) {
-  const Fd made(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (made) return {};
-  if (errno != EEXIST) return file_error("make", path, errno);
-  // Not through a descriptor: closing one would drop SQLite's locks in this process.
-  struct stat found{};
-  if (::stat(path.c_str(), &found) != 0) return file_error("read", path, errno);
-  if ((found.st_mode & 077) != 0 && ::chmod(path.c_str(), 0600) != 0) {
-    return file_error("make private", path, errno);
-  }
-  return {};
-}
-
-Result<int64_t> pragma(sqlite3* db, const char* sql) {
+/// The one number that a statement gives.
+Result<int64_t> number(sqlite3* db, const char* sql) {
   Statement asked(db, sql, "opened");
   const auto row = asked.step();
   if (!row) return row.error();
@@ -94,25 +60,42 @@ Status make_schema(sqlite3* db) {
   return execute(db, marks.c_str(), "set up");
 }
 
-Status check_format(sqlite3* db, const std::filesystem::path& file) {
-  const auto format = pragma(db, "PRAGMA user_version");
-  const auto application = pragma(db, "PRAGMA application_id");
-  const auto tables = pragma(db, "SELECT count(*) FROM sqlite_master");
+Result<bool> has_all_tables(sqlite3* db) {
+  const auto found = number(db,
+                            "SELECT count(*) FROM sqlite_master"
+                            " WHERE type = 'table' AND name IN ('meta', 'blobs', 'totals')");
+  if (!found) return found.error();
+  return *found == 3;
+}
+
+Error foreign_error(const std::filesystem::path& file) {
+  return {
+      ErrorCode::kInvalid,
+      fmt::format("{} is a database of another program: name another --state-dir", file.string())};
+}
+
+/// `was_written`: whether there was something in its log.
+Status check_format(sqlite3* db, const std::filesystem::path& file, bool was_written) {
+  const auto format = number(db, "PRAGMA user_version");
+  const auto application = number(db, "PRAGMA application_id");
+  const auto tables = number(db, "SELECT count(*) FROM sqlite_master");
   if (!format) return format.error();
   if (!application) return application.error();
   if (!tables) return tables.error();
-  if (*tables == 0) return make_schema(db);
-  if (*application != kApplication) {
-    return Error{ErrorCode::kInvalid,
-                 fmt::format("{} is a database of another program: name another --state-dir",
-                             file.string())};
+  if (*tables == 0 && was_written) {
+    return Error{ErrorCode::kCorrupt, "nothing of its log can be read"};
   }
+  if (*tables == 0) return make_schema(db);
+  if (*application != kApplication) return foreign_error(file);
   if (*format > kFormat) {
     return Error{ErrorCode::kUnsupported,
                  fmt::format("{} was written by a newer tandem (format {}, this one knows {}): "
                              "update tandem, or name another --state-dir",
                              file.string(), *format, kFormat)};
   }
+  const auto whole = has_all_tables(db);
+  if (!whole) return whole.error();
+  if (!*whole) return Error{ErrorCode::kCorrupt, "a table is missing"};
   return {};
 }
 
@@ -134,22 +117,15 @@ Status in_transaction(sqlite3* db, const std::function<Status(sqlite3*)>& work) 
   return done;
 }
 
-/// Files that were set aside: what their names begin with.
-std::filesystem::path aside_name(const std::filesystem::path& file) {
-  return file.filename().string() + ".corrupt";
+Status empty_log(sqlite3* db) {
+  Statement asked(db, "PRAGMA wal_checkpoint(TRUNCATE)", "written");
+  const auto row = asked.step();
+  if (!row) return row.error();
+  if (!*row || asked.integer(0) == 0) return {};
+  return Error{ErrorCode::kBusy,
+               "what was erased may still be in the log of the state, which another process reads: "
+               "try again"};
 }
-
-std::vector<std::filesystem::path> files_aside(const std::filesystem::path& file) {
-  std::vector<std::filesystem::path> found;
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(file.parent_path(), failed)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(aside_name(file).string())) found.push_back(entry.path());
-  }
-  return found;
-}
-
-Status empty_log(sqlite3* db) { return execute(db, "PRAGMA wal_checkpoint(TRUNCATE)", "written"); }
 
 }  // namespace
 
@@ -157,18 +133,20 @@ int64_t unix_microseconds() { return tandem::unix_microseconds(); }
 
 Result<std::unique_ptr<Database>> Database::open(DatabaseOptions options) {
   std::unique_ptr<Database> made(new Database(std::move(options)));
-  if (auto folder = make_folder(made->folder()); !folder) return folder.error();
-  if (auto connected = made->connect_or_replace(); !connected) return connected.error();
+  if (auto connected = made->reconnect(); !connected) return connected.error();
   return made;
 }
 
 Result<std::unique_ptr<Database>> Database::open_existing(DatabaseOptions options) {
-  std::error_code failed;
-  const auto file = options.folder / "state.db";
-  if (!std::filesystem::exists(file, failed)) {
-    return Error{ErrorCode::kNotFound, fmt::format("there is no {}", file.string())};
-  }
-  return open(std::move(options));
+  const StateFiles files(options.folder);
+  if (files.exist()) return open(std::move(options));
+  return Error{ErrorCode::kNotFound, fmt::format("there is no {}", files.database().string())};
+}
+
+Result<Purged> Database::purge_existing(DatabaseOptions options, const std::string& table) {
+  Database database(std::move(options));
+  if (database.files_.exist()) return database.purge(table);
+  return Error{ErrorCode::kNotFound, fmt::format("there is no {}", database.file().string())};
 }
 
 Database::~Database() { close(); }
@@ -178,16 +156,15 @@ void Database::close() {
   db_ = nullptr;
 }
 
-Database::FileId Database::file_now() const {
-  struct stat found{};
-  if (::stat(file().c_str(), &found) != 0) return {};
-  return {.device = found.st_dev, .inode = found.st_ino};
-}
-
 Status Database::connect() {
-  if (auto made = make_folder(folder()); !made) return made;
-  if (auto made = make_private_file(file()); !made) return made;
-  opened_ = file_now();
+  if (auto made = files_.make_database(); !made) return made;
+  opened_ = files_.database_id();
+  // SQLite would take it for a new one, and the log from whoever has it open.
+  const auto log = files_.log_bytes();
+  if (log && files_.database_bytes() == 0) {
+    return Error{ErrorCode::kCorrupt, "the file is empty beside its log"};
+  }
+  const bool was_written = log.value_or(0) > 0;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;  // mutex_ is ours
   const int code = sqlite3_open_v2(file().c_str(), &db_, flags, nullptr);
   if (code != SQLITE_OK) return sqlite_error(db_, code, "opened");
@@ -196,7 +173,16 @@ Status Database::connect() {
   // Before there are tables, and before the log.
   if (auto set = execute(db_, "PRAGMA auto_vacuum=INCREMENTAL", "opened"); !set) return set;
   if (auto set = execute(db_, kSettings, "opened"); !set) return set;
-  return in_transaction(db_, [&](sqlite3* db) { return check_format(db, file()); });
+  return in_transaction(db_, [&](sqlite3* db) { return check_format(db, file(), was_written); });
+}
+
+/// Alone with the folder, as what follows. Names change in no other way, so that who compares them
+/// and then changes them is right.
+Status Database::reconnect() {
+  const auto alone = files_.lock(options_.busy_timeout);
+  if (!alone) return alone.error();
+  close();
+  return connect_or_replace();
 }
 
 Status Database::connect_or_replace() {
@@ -212,29 +198,36 @@ Status Database::connect_or_replace() {
 /// Leaves the place free for a new file. Of files set aside the last one stays.
 Status Database::set_aside() {
   close();
-  if (file_now() != opened_) return {};  // another process was first
-  for (const std::filesystem::path& old : files_aside(file())) ::unlink(old.c_str());
-  const std::time_t seconds = now() / 1'000'000;
-  const std::string kept =
-      fmt::format("{}-{:%Y%m%dT%H%M%SZ}", aside_name(file()).string(), fmt::gmtime(seconds));
-  for (const char* part : kParts) {
-    const std::string old = file().string() + part;
-    const std::string place = (folder() / kept).string() + part;
-    if (::rename(old.c_str(), place.c_str()) != 0 && errno != ENOENT) {
-      return file_error("set aside", old, errno);
-    }
-  }
+  if (files_.database_id() != opened_) return {};  // another process was first
+  const auto kept = files_.set_aside(now() / 1'000'000);
+  if (!kept) return kept.error();
   ++damaged_;
   TANDEM_LOG(kError, "{} was damaged, and what it kept is lost: it is now {}, and a new one begins",
-             file().string(), kept);
+             file().string(), *kept);
   return {};
+}
+
+Status Database::replace() {
+  const auto alone = files_.lock(options_.busy_timeout);
+  if (!alone) {
+    close();  // the next call tries again
+    return alone.error();
+  }
+  if (auto moved = set_aside(); !moved) return moved;
+  return connect_or_replace();
+}
+
+/// Tables go with the pages that told of them: a log that cannot be read looks like none.
+bool Database::is_damage(const Error& error) const {
+  if (error.code != ErrorCode::kInternal) return error.code == ErrorCode::kCorrupt;
+  const auto whole = has_all_tables(db_);
+  return whole ? !*whole : whole.error().code == ErrorCode::kCorrupt;
 }
 
 /// Replaces the file when the status says that it is damaged.
 Status Database::checked(Status status) {
-  if (status || status.error().code != ErrorCode::kCorrupt) return status;
-  Status replaced = set_aside();
-  if (replaced) replaced = connect_or_replace();
+  if (status || !is_damage(status.error())) return status;
+  const Status replaced = replace();
   if (!replaced) TANDEM_LOG(kError, "{}", replaced.error().message);
   return Error{ErrorCode::kCorrupt,
                fmt::format("the state file was damaged ({}): it was set aside, {}; what was kept "
@@ -245,9 +238,9 @@ Status Database::checked(Status status) {
 
 Status Database::use(const std::function<Status(sqlite3*)>& work) {
   const std::lock_guard lock(mutex_);
-  if (db_ != nullptr && file_now() != opened_) close();  // set aside or removed by others
-  if (db_ == nullptr) {
-    if (auto connected = connect_or_replace(); !connected) return connected;
+  // Set aside or removed by others.
+  if (db_ == nullptr || files_.database_id() != opened_) {
+    if (auto connected = reconnect(); !connected) return connected;
   }
   return checked(work(db_));
 }
@@ -280,24 +273,75 @@ Result<std::vector<TableFigures>> Database::figures() {
   return found;
 }
 
-Status Database::purge(const std::string& table) {
+Result<Purged> Database::purge(const std::string& table) {
+  const bool all = table.empty();
+  Purged out;
+  Status done = purge_within(table, out);
+  // The new one has to know of the purge too.
+  if (all && !done && done.error().code == ErrorCode::kCorrupt) done = purge_within(table, out);
+  if (all && !done && done.error().code == ErrorCode::kIo) done = purge_whole(out);
+  if (const Status aside = purge_aside(all, out); done && !aside) done = aside;
+  if (!done) return done.error();
+  return out;
+}
+
+Status Database::purge_within(const std::string& table, Purged& out) {
+  int entries = 0;
   const Status erased = write([&](sqlite3* db) -> Status {
     Statement rows(db,
                    "DELETE FROM blobs WHERE ?1 = '' OR tbl = ?1"
                    " OR substr(tbl, 1, length(?1) + 1) = ?1 || '.'",
                    "purged");
     if (auto done = rows.bind(table).run(); !done) return done;
+    entries = sqlite3_changes(db);
     Statement mark(db, "INSERT OR REPLACE INTO meta VALUES(?1, ?2)", "purged");
     return mark.bind("purged" + (table.empty() ? table : "." + table)).bind(now()).run();
   });
   if (!erased) return erased;
-  if (table.empty()) {
-    for (const std::filesystem::path& old : files_aside(file())) ::unlink(old.c_str());
-  }
+  out.entries += static_cast<uint64_t>(entries);
   return use([&](sqlite3* db) -> Status {
     if (auto shrunk = execute(db, "VACUUM", "shrunk"); !shrunk) return shrunk;
     return empty_log(db);
   });
+}
+
+/// Who has the files open finds them gone with the next call.
+Status Database::purge_whole(Purged& out) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto alone = files_.lock(options_.busy_timeout);
+    if (!alone) return alone.error();
+    close();
+    if (files_.is_foreign()) return foreign_error(file());
+    if (auto erased = files_.erase_database(); !erased) return erased;
+    out.whole = true;
+  }
+  const Status marked = purge_within({}, out);
+  if (marked) return marked;
+  return Error{marked.error().code,
+               fmt::format("{} was erased, but no new one could be begun ({}): what a server is "
+                           "making now may still be kept, so purge again",
+                           file().string(), marked.error().message)};
+}
+
+Status Database::purge_aside(bool all, Purged& out) {
+  (all ? out.damaged : out.left) = files_aside();
+  if (!all) return {};
+  const auto alone = files_.lock(options_.busy_timeout);
+  if (!alone) return alone.error();
+  for (const std::filesystem::path& path : files_.aside()) {
+    if (auto erased = StateFiles::erase(path); !erased) return erased;
+  }
+  return {};
+}
+
+std::vector<std::string> Database::files_aside() const {
+  std::vector<std::string> names;
+  for (const std::filesystem::path& path : files_.aside()) {
+    const std::string name = path.filename().string();
+    if (!name.ends_with("-wal") && !name.ends_with("-shm")) names.push_back(name);
+  }
+  return names;
 }
 
 Status Database::check() {
@@ -314,18 +358,6 @@ Status Database::check() {
 void Database::clear_log() {
   const Status cleared = use(empty_log);
   if (!cleared) TANDEM_LOG(kWarn, "{}", cleared.error().message);
-}
-
-uint64_t Database::file_bytes() const {
-  uint64_t sum = 0;
-  std::vector<std::filesystem::path> files = files_aside(file());
-  for (const char* part : {"", "-wal"}) files.emplace_back(file().string() + part);
-  for (const std::filesystem::path& path : files) {
-    std::error_code missing;
-    const uint64_t size = std::filesystem::file_size(path, missing);
-    if (!missing) sum += size;
-  }
-  return sum;
 }
 
 }  // namespace tandem::store

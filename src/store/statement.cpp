@@ -31,7 +31,10 @@ ErrorCode meaning(int code) {
 
 Error sqlite_error(sqlite3* db, int code, std::string_view doing) {
   const char* what = db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code);
-  return {meaning(code), fmt::format("the state could not be {}: {}", doing, what)};
+  const char* advice = (code & 0xFF) == SQLITE_FULL
+                           ? " (make room, or erase all that is kept: tandem privacy purge)"
+                           : "";
+  return {meaning(code), fmt::format("the state could not be {}: {}{}", doing, what, advice)};
 }
 
 Status execute(sqlite3* db, const char* sql, std::string_view doing) {

@@ -35,11 +35,15 @@ Json to_json(const store::TableFigures& table) {
           {"newest", table.newest / 1'000'000}};
 }
 
-std::string to_text(const std::string& file,
-                    const std::vector<store::TableFigures>& tables,
-                    uint64_t bytes) {
-  std::string out = fmt::format("{}: {} bytes on disk\n", file, bytes);
-  if (tables.empty()) return out + "nothing is kept\n";
+std::string to_text(const store::Database& database,
+                    const std::vector<store::TableFigures>& tables) {
+  std::string out =
+      fmt::format("{}: {} bytes on disk\n", database.file().string(), database.file_bytes());
+  const auto aside = database.files_aside();
+  for (const std::string& name : aside) {
+    out += fmt::format("{}: damaged, set aside, and not read any more: purge erases it\n", name);
+  }
+  if (tables.empty()) return out + (aside.empty() ? "nothing is kept\n" : "nothing else is kept\n");
   for (const store::TableFigures& table : tables) {
     out += fmt::format("{}: {} entries, {} bytes, from {} to {}\n", table.name, table.entries,
                        table.bytes, date(table.oldest), date(table.newest));
@@ -47,47 +51,58 @@ std::string to_text(const std::string& file,
   return out;
 }
 
-Status show(store::Database& database, bool json) {
-  const auto tables = database.figures();
+Status show(const Options& options, const std::filesystem::path& folder) {
+  const auto database = store::Database::open_existing({.folder = folder});
+  if (!database) return database.error();
+  const auto tables = (*database)->figures();
   if (!tables) return tables.error();
-  const std::string file = database.file().string();
-  if (json) {
-    Json out{{"file", file}, {"bytes", database.file_bytes()}, {"tables", Json::array()}};
-    for (const store::TableFigures& table : *tables) out["tables"].push_back(to_json(table));
-    std::puts(out.dump().c_str());
-  } else {
-    std::fputs(to_text(file, *tables, database.file_bytes()).c_str(), stdout);
+  if (!options.json) {
+    std::fputs(to_text(**database, *tables).c_str(), stdout);
+    return {};
   }
+  Json out{{"file", (*database)->file().string()},
+           {"bytes", (*database)->file_bytes()},
+           {"damaged", (*database)->files_aside()},
+           {"tables", Json::array()}};
+  for (const store::TableFigures& table : *tables) out["tables"].push_back(to_json(table));
+  std::puts(out.dump().c_str());
   return {};
 }
 
-Status purge(store::Database& database, const std::string& only) {
-  const auto tables = database.figures();
-  if (!tables) return tables.error();
-  if (const Status done = database.purge(only); !done) return done;
-  uint64_t entries = 0;
-  for (const store::TableFigures& table : *tables) {
-    if (only.empty() || table.name == only || table.name.starts_with(only + ".")) {
-      entries += table.entries;
-    }
+std::string to_text(const store::Purged& purged, const std::string& file) {
+  std::string out =
+      purged.whole
+          ? fmt::format("{} could not be written: it was erased, and a new one begun\n", file)
+          : fmt::format("{} entries were erased from {}\n", purged.entries, file);
+  for (const std::string& name : purged.damaged) {
+    out += fmt::format("{}, which was damaged, was erased too\n", name);
   }
-  std::printf("%llu entries were erased from %s\n", static_cast<unsigned long long>(entries),
-              database.file().c_str());
+  for (const std::string& name : purged.left) {
+    out +=
+        fmt::format("{}, which is damaged, may hold more: purge without --only erases it\n", name);
+  }
+  return out;
+}
+
+Status purge(const Options& options, const std::filesystem::path& folder) {
+  const auto purged = store::Database::purge_existing({.folder = folder}, options.table);
+  if (!purged && purged.error().code == ErrorCode::kCorrupt) {
+    return Error{ErrorCode::kCorrupt, purged.error().message + ": purge without --only erases it"};
+  }
+  if (!purged) return purged.error();
+  std::fputs(to_text(*purged, (folder / "state.db").string()).c_str(), stdout);
   return {};
 }
 
 int run(const Options& options) {
   const std::filesystem::path folder = state_folder(options.folder);
   if (folder.empty()) return fail("privacy", "there is no HOME: name --state-dir");
-  auto database = store::Database::open_existing({.folder = folder});
-  if (!database && database.error().code == ErrorCode::kNotFound) {
-    std::printf("nothing is kept: %s\n", database.error().message.c_str());
-    return 0;
+  const Status done = options.show->parsed() ? show(options, folder) : purge(options, folder);
+  if (!done && done.error().code == ErrorCode::kNotFound) {
+    std::printf("nothing is kept: %s\n", done.error().message.c_str());
+  } else if (!done) {
+    return fail("privacy", done.error().message);
   }
-  if (!database) return fail("privacy", database.error().message);
-  const Status done =
-      options.show->parsed() ? show(**database, options.json) : purge(**database, options.table);
-  if (!done) return fail("privacy", done.error().message);
   return flush_output() ? 0 : fail("privacy", "the answer could not be written");
 }
 
