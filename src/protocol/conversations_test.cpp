@@ -59,7 +59,9 @@ TEST_CASE("conversations: made, changed and erased, over a restart too") {
     CHECK(talk.object()["created_at"].is_number_integer());
     object = server.post(talk.path(), R"({"metadata":{"c":"d"}})");
     CHECK(object["metadata"] == Json{{"c", "d"}});
-    server.post(talk.path(), "{}", 400);
+    CHECK(server.post(talk.path(), "{}", 400)["error"]["param"] == "metadata");
+    CHECK(server.post(talk.path(), R"({"metadata":null})")["metadata"] == Json::object());
+    CHECK(server.post(talk.path(), R"({"metadata":{"c":"d"}})") == object);
   }
   StateServer server(folder);
   const std::string path = "/conversations/" + object["id"].get<std::string>();
@@ -110,6 +112,71 @@ TEST_CASE("conversations: items are added, listed, found and taken out") {
   CHECK(talk.items()["data"].size() == 2);
 }
 
+TEST_CASE("conversations: an id stays that of its item, and nothing else is said to be kept") {
+  const store::TestFolder folder;
+  StateServer server(folder, says({"Answer"}));
+  const Talk talk(server, R"({"items":[{"id":"msg_1","role":"user","content":"old"}]})");
+  const auto item = [](const char* id, const char* text) {
+    return Json{{"id", id}, {"role", "user"}, {"content", text}};
+  };
+  const auto add = [&](const Json& items, int status) {
+    return server.post(talk.path() + "/items", dump(Json{{"items", items}}), status);
+  };
+  const Json refused = add({item("msg_2", "new"), item("msg_1", "new")}, 400);
+  CHECK(refused["error"]["param"] == "items[1].id");
+  CHECK(refused["error"]["message"].get<std::string>().find("\"msg_1\"") != std::string::npos);
+  CHECK(add({item("msg_2", "a"), item("msg_2", "b")}, 400)["error"]["param"] == "items[1].id");
+  server.post("/conversations", dump(Json{{"items", {item("m", "a"), item("m", "b")}}}), 400);
+  CHECK(talk.texts() == std::vector<std::string>{"old"});
+  // Sent again, as it is or with what is absent written out, it is there once.
+  const Json kept = talk.items()["data"][0];
+  Json again{{"name", nullptr}, {"content", kept["content"]}, {"role", "user"}, {"id", "msg_1"}};
+  for (const Json& same : {item("msg_1", "old"), kept, again}) {
+    CHECK(add(Json::array({same}), 200)["data"] == Json::array({kept}));
+  }
+  CHECK(add({item("msg_2", "a"), item("msg_2", "a")}, 200)["data"].size() == 1);
+  CHECK(talk.texts() == std::vector<std::string>{"old", "a"});
+  // A response is shown what it was sent, and says what of it is not kept.
+  const Json told = talk.say({{"input", {item("msg_1", "new"), item("msg_2", "a")}}});
+  REQUIRE(told["warnings"].size() == 1);
+  CHECK(told["warnings"][0]["code"] == "item_not_added");
+  CHECK(told["warnings"][0]["message"].get<std::string>().find("input[0]") != std::string::npos);
+  CHECK(server.messages()[2]["content"] == "new");
+  CHECK(talk.texts() == std::vector<std::string>{"old", "a", "Answer"});
+  CHECK_FALSE(
+      server.post("/responses", dump(Json{{"input", {item("msg_1", "x")}}})).contains("warnings"));
+}
+
+TEST_CASE("conversations: fields that another path takes are refused by name") {
+  const store::TestFolder folder;
+  StateServer server(folder);
+  const Talk talk(server);
+  CHECK(server.post(talk.path(), R"({"metadata":{},"items":[]})", 400)["error"]["param"] ==
+        "items");
+  CHECK(server.post(talk.path() + "/items", R"({"metadata":{},"items":[]})",
+                    400)["error"]["param"] == "metadata");
+  // What nobody knows is counted, as everywhere.
+  server.post(talk.path(), R"({"metadata":{},"colour":"red"})");
+  CHECK(server.client().get("/metrics")->body.find("field=\"colour\"") != std::string::npos);
+}
+
+TEST_CASE("conversations: a record that cannot be read is an error, and can be erased") {
+  const store::TestFolder folder;
+  StateServer server(folder, says({"x"}));
+  const store::BlobTable table(server.store().database(), "conversations");
+  const std::string id = "conv_x";
+  for (const char* items : {R"([{"id":7}])", R"(["x"])", R"([{"role":"user"}])", "{}"}) {
+    REQUIRE(table.put("", id,
+                      fmt::format(R"({{"conversation":{{"id":"{}"}},"items":{}}})", id, items)));
+    CHECK(server.get("/conversations/" + id, 500)["error"]["code"] == "corrupt");
+    server.post("/conversations/" + id + "/items", R"({"items":[{"role":"user","content":"x"}]})",
+                500);
+    server.post("/responses", dump(Json{{"input", "x"}, {"conversation", id}}), 500);
+    CHECK(erased(server, "/conversations/" + id) == 200);
+  }
+  CHECK(server.store().database().damaged() == 0);
+}
+
 TEST_CASE("conversations: responses go on with one and add to it, stored or not, streamed or not") {
   const store::TestFolder folder;
   StateServer server(folder, says({"Answer"}));
@@ -151,11 +218,37 @@ TEST_CASE("conversations: a background response adds to one when it has ended") 
   CHECK(talk.texts() == std::vector<std::string>{"one", "Answer"});
 }
 
-TEST_CASE("conversations: what failed or was cancelled leaves nothing in one") {
+chat::Event failure(ErrorCode code) {
+  return {.choice = 0, .body = chat::Failed{.error = {code, "it broke"}, .usage = {}}};
+}
+
+TEST_CASE("conversations: what was cancelled leaves nothing in one") {
+  const store::TestFolder folder;
+  StateServer server(folder);
+  const Talk talk(server);
+  const std::string background = talk.say({{"input", "one"}, {"background", true}})["id"];
+  server.service().emit(background, kept_answer({"Answer"})[0]);
+  std::thread ends([&] {
+    REQUIRE(server.service().wait_for_cancel(background, seconds(10)));
+    server.service().emit(background, failure(ErrorCode::kCancelled));
+  });
+  CHECK(server.post("/responses/" + background + "/cancel", "")["status"] == "cancelled");
+  ends.join();
+  // The same of one whose client waits for it.
+  std::thread client([&] { talk.say({{"input", "two"}, {"store", true}}, 499); });
+  const std::string waited = server.service().wait_for_submission(2);
+  server.service().emit(waited, kept_answer({"Answer"})[0]);
+  server.post("/stop", dump(Json{{"request_id", waited}}));
+  CHECK(server.service().wait_for_cancel(waited, seconds(10)));
+  server.service().emit(waited, failure(ErrorCode::kCancelled));
+  client.join();
+  CHECK(talk.texts().empty());
+}
+
+TEST_CASE("conversations: what failed leaves nothing in one") {
   const store::TestFolder folder;
   StateServer server(folder, [](const chat::Request&) {
-    return std::vector<chat::Event>{
-        {.choice = 0, .body = chat::Failed{.error = {ErrorCode::kIo, "it broke"}, .usage = {}}}};
+    return std::vector<chat::Event>{failure(ErrorCode::kIo)};
   });
   const Talk talk(server);
   talk.say({{"input", "one"}}, 500);

@@ -83,6 +83,11 @@ std::string dump(const Json& json) {
 
 std::string literal(std::string_view text) { return dump(Json(text)); }
 
+std::string string_in(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
 std::string excerpt(const Json& json) {
   if (json.is_array() && json.size() > 8) return fmt::format("an array of {}", json.size());
   if (json.is_object() && json.size() > 4) return fmt::format("an object of {}", json.size());

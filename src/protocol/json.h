@@ -23,6 +23,9 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {});
 /// Compact; bytes that are not UTF-8 become U+FFFD.
 std::string dump(const Json& json);
 
+/// The string of an object under a name; empty where there is none.
+std::string string_in(const Json& object, const char* name);
+
 /// A value as part of an error message: at most 60 bytes.
 std::string excerpt(const Json& json);
 

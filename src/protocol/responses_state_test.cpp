@@ -362,11 +362,18 @@ TEST_CASE("responses state: a record that cannot be read is an error, and no cra
   const store::TestFolder folder;
   StateServer server(folder, says({"x"}));
   const store::BlobTable table(server.store().database(), "responses");
-  for (const char* record : {"", "[]", "{}", R"({"response":7,"input":[]})",
-                             R"({"response":{"id":1,"status":2,"output":3},"input":[],"previous":"",
-                                 "server":"","background":false,"streamed":false,"began":0})"}) {
+  for (const char* record :
+       {"", "[]", "{}", R"({"response":7,"input":[]})",
+        R"({"response":{"id":1,"status":2,"output":3},"input":[],"previous":"",
+                                 "server":"","background":false,"streamed":false,"began":0})",
+        R"({"response":{"id":"resp_x","status":"completed","output":[{"id":7}]},
+                                 "input":[],"previous":"","server":"","background":false,
+                                 "streamed":false,"began":0})",
+        R"({"response":{"id":"resp_x","status":"completed","output":[]},
+                                 "input":["x"],"previous":"","server":"","background":false,
+                                 "streamed":false,"began":0})"}) {
     REQUIRE(table.put("", "resp_x", record));
-    server.get("/responses/resp_x", 500);
+    CHECK(server.get("/responses/resp_x", 500)["error"]["code"] == "corrupt");
     server.post("/responses", R"({"input":"x","previous_response_id":"resp_x"})", 500);
   }
 }

@@ -64,6 +64,12 @@ void WriteQueue::settle() {
   changed_.wait(lock, [&] { return done_ >= wanted; });
 }
 
+Status WriteQueue::settle_to_read() {
+  if (settle(options_.read_wait)) return {};
+  return Error{ErrorCode::kBusy,
+               "what was to be written to disk before is not written yet: try again"};
+}
+
 void WriteQueue::keep_trimmed(BlobTable table) {
   const std::lock_guard lock(mutex_);
   trimmed_.push_back(std::move(table));

@@ -20,6 +20,7 @@ struct WriteQueueOptions {
   size_t max_tasks = 4096;
   size_t max_bytes = size_t{64} << 20;             // of what waits
   std::chrono::milliseconds trim_period{600'000};  // how often tables are trimmed
+  std::chrono::milliseconds read_wait{10'000};     // how long readers wait for what was left
 };
 
 /// Runs writes one after another, in the order they were left, on a thread of its own. What fails
@@ -54,6 +55,8 @@ class WriteQueue {
   bool settle(std::chrono::milliseconds limit);
   /// The same however long it takes.
   void settle();
+  /// The same as readers wait, who would miss what is left else. kBusy: not within `read_wait`.
+  Status settle_to_read();
 
   /// Trims the table from time to time, so that it gets no older where nothing is put.
   void keep_trimmed(BlobTable table);

@@ -19,8 +19,7 @@ namespace tandem::protocol::openai {
 
 /// Takes the events of a Call in a client's place. Keeps them as long as it runs, hands them to any
 /// number of watchers from any of them on, and leaves the record to be written when it begins and
-/// when it ends. Events
-/// come from the thread of the Call, watchers from handlers.
+/// when it ends. Events come from the thread of the Call, watchers from handlers.
 class BackgroundRun final : public net::Reply, public std::enable_shared_from_this<BackgroundRun> {
  public:
   /// `record`: without a response. `keep_alive`: between comments to watchers.

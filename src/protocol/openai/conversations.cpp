@@ -2,16 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <set>
 #include <utility>
 
 #include "protocol/openai/kept_responses.h"
+#include "protocol/openai/response_items.h"
 
 namespace tandem::protocol::openai {
 namespace {
-
-constexpr std::chrono::seconds kSettleTime{10};
 
 Error unknown_conversation(const std::string& id) {
   return {ErrorCode::kNotFound,
@@ -32,9 +30,9 @@ Result<std::string> encode_conversation(const Conversation& conversation) {
 Result<Conversation> decode_conversation(const std::string& bytes) {
   Json json = Json::parse(bytes, nullptr, false);
   const bool is_one = json.is_object() && json.contains("conversation") &&
-                      json["conversation"].is_object() && json.contains("items") &&
-                      json["items"].is_array();
-  if (!is_one) return Error{ErrorCode::kCorrupt, "a kept conversation cannot be read"};
+                      is_item(json["conversation"]) && json.contains("items") &&
+                      are_items(json["items"]);
+  if (!is_one) return Error{ErrorCode::kCorrupt, "a kept conversation cannot be read: erase it"};
   return Conversation{.object = std::move(json["conversation"]),
                       .items = std::move(json["items"]),
                       .bytes = bytes.size()};
@@ -44,9 +42,9 @@ Result<Conversation> decode_conversation(const std::string& bytes) {
 
 void add_items(const Json& items, Conversation& to) {
   std::set<std::string> known;
-  for (const Json& item : to.items) known.insert(item.value("id", ""));
+  for (const Json& item : to.items) known.insert(string_in(item, "id"));
   for (const Json& item : items) {
-    if (item.is_object() && known.insert(item.value("id", "")).second) to.items.push_back(item);
+    if (known.insert(string_in(item, "id")).second) to.items.push_back(item);
   }
 }
 
@@ -62,7 +60,7 @@ Status Conversations::create(const std::string& owner, const Conversation& made)
 }
 
 Result<Conversation> Conversations::find(const std::string& owner, const std::string& id) const {
-  store_.queue().settle(kSettleTime);
+  if (const Status settled = store_.queue().settle_to_read(); !settled) return settled.error();
   const auto bytes = table_.get(owner, id);
   if (!bytes) return bytes.error();
   if (!*bytes) return unknown_conversation(id);

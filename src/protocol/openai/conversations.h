@@ -18,18 +18,19 @@ struct Conversation {
   std::string id() const { return object.value("id", ""); }
 };
 
-/// Adds items, but for those with ids that are there.
+/// Adds items, but for those with ids that are there. Requires items (are_items).
 void add_items(const Json& items, Conversation& to);
 
 /// Reads and writes them; `owner` is the id of an API key. Thread-safe. Errors: kNotFound, field
-/// "conversation_id"; kTooLarge (over kMaxHistoryBytes, or the limits); those of store::BlobTable.
+/// "conversation_id"; kTooLarge (over kMaxHistoryBytes, or the limits); kCorrupt (a record that
+/// cannot be read); those of store::BlobTable.
 class Conversations {
  public:
   Conversations(store::Store& store, store::Limits limits);
 
   Status create(const std::string& owner, const Conversation& made) const;
 
-  /// Waits for writes that were left.
+  /// Waits for writes that were left. kBusy: they are not written in time.
   Result<Conversation> find(const std::string& owner, const std::string& id) const;
 
   /// Changes it as one step: changes of others come before or after. What `edit` gives in place of

@@ -7,6 +7,7 @@
 #include "protocol/openai/responses_events.h"
 
 namespace tandem::protocol::openai {
+
 /// On the queue's thread; at once, and without a try, when too much waits there.
 void KeepingReply::keep_then(size_t bytes, const std::function<Status(Status possible)>& work) {
   const bool left = queue_.post(bytes_ + bytes, [work] { return work({}); });

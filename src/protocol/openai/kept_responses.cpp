@@ -1,14 +1,12 @@
 #include "protocol/openai/kept_responses.h"
 
-#include <chrono>
 #include <utility>
 
+#include "protocol/openai/response_items.h"
 #include "protocol/openai/responses_events.h"
 
 namespace tandem::protocol::openai {
 namespace {
-
-constexpr std::chrono::seconds kSettle{10};
 
 std::string encode(const KeptResponse& kept) {
   Json out;
@@ -34,13 +32,13 @@ Result<KeptResponse> decode(const std::string& bytes) {
                       .began = json.at("began"),
                       .bytes = bytes.size()};
     if (kept.response.at("id").is_string() && kept.response.at("status").is_string() &&
-        kept.response.at("output").is_array() && kept.input.is_array()) {
+        are_items(kept.response.at("output")) && are_items(kept.input)) {
       return kept;
     }
   } catch (const nlohmann::json::exception&) {
     // Of another shape.
   }
-  return Error{ErrorCode::kCorrupt, "a kept response cannot be read"};
+  return Error{ErrorCode::kCorrupt, "a kept response cannot be read: erase it"};
 }
 
 }  // namespace
@@ -58,17 +56,17 @@ void append_items(const KeptResponse& kept, Json& items) {
   for (const Json& item : *output) items.push_back(item);
 }
 
-KeptResponses::KeptResponses(store::Store& store, store::Limits limits)
+KeptResponses::KeptResponses(store::Store& store, const KeptLimits& limits)
     : store_(store),
-      records_(store.database(), "responses", limits.share(5)),
-      events_(store.database(), "responses.events", limits.share(1)) {
+      records_(store.database(), "responses", limits.records),
+      events_(store.database(), "responses.events", limits.events) {
   store_.queue().keep_trimmed(records_);
   store_.queue().keep_trimmed(events_);
 }
 
 Result<std::optional<KeptResponse>> KeptResponses::find(const std::string& owner,
                                                         const std::string& id) const {
-  settle();
+  if (const Status settled = settle(); !settled) return settled.error();
   const auto bytes = records_.get(owner, id);
   if (!bytes) return bytes.error();
   if (!*bytes) return std::optional<KeptResponse>();
@@ -97,7 +95,7 @@ void KeptResponses::later(size_t bytes, std::function<Status()> work) const {
   store_.queue().post(bytes, std::move(work));
 }
 
-void KeptResponses::settle() const { store_.queue().settle(kSettle); }
+Status KeptResponses::settle() const { return store_.queue().settle_to_read(); }
 
 bool KeptResponses::put_later(const std::string& owner,
                               KeptResponse kept,
@@ -120,7 +118,7 @@ Status KeptResponses::put(const std::string& owner, const KeptResponse& kept) co
 }
 
 Result<bool> KeptResponses::has(const std::string& owner, const std::string& id) const {
-  settle();
+  if (const Status settled = settle(); !settled) return settled.error();
   return records_.has(owner, id);
 }
 
@@ -138,7 +136,7 @@ void KeptResponses::check_later(const std::string& owner,
 Status KeptResponses::follow(const std::string& owner,
                              const std::string& id,
                              const Visit& visit) const {
-  settle();
+  if (const Status settled = settle(); !settled) return settled;
   const auto next = [&](const std::string& key,
                         const std::optional<std::string>& value) -> Result<std::string> {
     if (!value) return visit(key, std::nullopt);
@@ -178,7 +176,7 @@ Result<std::optional<std::string>> KeptResponses::events(const std::string& owne
 }
 
 Result<bool> KeptResponses::erase(const std::string& owner, const std::string& id) const {
-  settle();
+  if (const Status settled = settle(); !settled) return settled.error();
   if (const auto gone = events_.erase(owner, id); !gone) return gone.error();
   return records_.erase(owner, id);
 }

@@ -40,15 +40,20 @@ struct KeptResponse {
 /// The events of a response by sequence number, as bytes.
 using Events = std::shared_ptr<const std::vector<std::string>>;
 
+/// What may be kept of each kind.
+struct KeptLimits {
+  store::Limits records;
+  store::Limits events;
+};
+
 /// Items that were generated or given, the oldest first: input and output.
 void append_items(const KeptResponse& kept, Json& items);
 
 /// Reads and writes records; `owner` is the id of an API key. Thread-safe. Errors: those of
-/// store::BlobTable.
+/// store::BlobTable; kBusy: what was left to be written is not written in time.
 class KeptResponses {
  public:
-  /// The limits are those of records, events and conversations together.
-  KeptResponses(store::Store& store, store::Limits limits);
+  KeptResponses(store::Store& store, const KeptLimits& limits);
 
   /// Waits for writes that were left. A record that a dead server was making is failed, here and in
   /// the file.
@@ -65,8 +70,8 @@ class KeptResponses {
   /// Leaves other work on what is kept to the same thread. Dropped as above.
   void later(size_t bytes, std::function<Status()> work) const;
 
-  /// Waits until what was left is written.
-  void settle() const;
+  /// Waits until what was left is written. kBusy.
+  Status settle() const;
 
   /// Leaves a record to be written in place of an earlier one, if that is still there, and with it
   /// its events, which nobody changes any more, when they are kept. Dropped as above.

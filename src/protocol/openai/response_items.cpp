@@ -16,11 +16,6 @@ namespace {
 
 constexpr size_t kIdDigits = 24;  // of a response's id
 
-std::string text_field(const Json& item, const char* name) {
-  const auto found = item.find(name);
-  return found != item.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 const char* id_prefix(const std::string& type) {
   static constexpr std::pair<const char*, const char*> kPrefixes[] = {
       {"message", "msg"},          {"reasoning", "rs"},
@@ -48,10 +43,10 @@ Json parts_of(const std::string& role, const Json& content) {
 
 Json normal_item(const Json& item, const std::string& id) {
   if (!item.is_object()) return item;
-  std::string type = text_field(item, "type");
+  std::string type = string_in(item, "type");
   if (type.empty()) type = "message";
   Json out;
-  const std::string given = text_field(item, "id");
+  const std::string given = string_in(item, "id");
   out["id"] = given.empty() ? fmt::format("{}_{}", id_prefix(type), id) : given;
   out["type"] = type;
   for (const auto& [name, value] : item.items()) {
@@ -59,9 +54,24 @@ Json normal_item(const Json& item, const std::string& id) {
   }
   if (type == "message") {
     const auto content = out.find("content");
-    if (content != out.end()) *content = parts_of(text_field(item, "role"), *content);
+    if (content != out.end()) *content = parts_of(string_in(item, "role"), *content);
   }
   if (!out.contains("status") && type != "reasoning") out["status"] = "completed";
+  return out;
+}
+
+/// What an item says, whatever the order of its members: clients write what is absent as null.
+nlohmann::json said(const Json& value) {
+  if (value.is_array()) {
+    nlohmann::json out = nlohmann::json::array();
+    for (const Json& element : value) out.push_back(said(element));
+    return out;
+  }
+  if (!value.is_object()) return value;
+  nlohmann::json out = nlohmann::json::object();
+  for (const auto& [name, member] : value.items()) {
+    if (!member.is_null()) out[name] = said(member);
+  }
   return out;
 }
 
@@ -69,7 +79,7 @@ Result<size_t> place_of(const std::vector<const Json*>& items,
                         const std::string& id,
                         const char* name) {
   const auto found =
-      std::ranges::find_if(items, [&](const Json* item) { return text_field(*item, "id") == id; });
+      std::ranges::find_if(items, [&](const Json* item) { return string_in(*item, "id") == id; });
   if (found != items.end()) return static_cast<size_t>(found - items.begin());
   return Error{ErrorCode::kInvalid,
                fmt::format("'{}' must be the id of an item of this list, not {}", name,
@@ -102,7 +112,7 @@ class NamedItems {
   /// Of several with one id the first counts.
   void add(const Json& items) {
     for (const Json& item : items) {
-      if (item.is_object()) by_id_.try_emplace(text_field(item, "id"), Named{.item = &item});
+      if (item.is_object()) by_id_.try_emplace(string_in(item, "id"), Named{.item = &item});
     }
   }
 
@@ -135,6 +145,23 @@ Json normal_items(const Json& input, const std::string& response) {
   return out;
 }
 
+bool is_item(const Json& item) {
+  return item.is_object() && item.contains("id") && item["id"].is_string();
+}
+
+bool are_items(const Json& list) { return list.is_array() && std::ranges::all_of(list, is_item); }
+
+std::vector<size_t> clashing_items(const Json& items, const Json& there) {
+  std::unordered_map<std::string, const Json*> known;
+  for (const Json& item : there) known.try_emplace(string_in(item, "id"), &item);
+  std::vector<size_t> places;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const auto [before, added] = known.try_emplace(string_in(items[i], "id"), &items[i]);
+    if (!added && said(items[i]) != said(*before->second)) places.push_back(i);
+  }
+  return places;
+}
+
 std::string response_of_item(std::string_view item) {
   const size_t line = item.find('_');
   if (line == std::string_view::npos) return {};
@@ -147,7 +174,7 @@ std::string response_of_item(std::string_view item) {
 
 bool is_reference(const Json& item) {
   if (!item.is_object() || !item.contains("id")) return false;
-  const std::string type = text_field(item, "type");
+  const std::string type = string_in(item, "type");
   return type == "item_reference" || (type.empty() && item.size() == 1);
 }
 
@@ -160,7 +187,7 @@ Status resolve_references(Json& input,
   size_t bytes = 0;
   for (Json& item : input) {
     if (!is_reference(item)) continue;
-    const auto found = known.find(text_field(item, "id"));
+    const auto found = known.find(string_in(item, "id"));
     if (!found) return found.error();
     if (*found == nullptr) return {};
     bytes += (*found)->bytes;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "protocol/json.h"
@@ -13,6 +14,14 @@ namespace tandem::protocol::openai {
 /// The input of a request, a string or items, as items with type, id, status and parts. Ids that
 /// clients gave stay; others are made of the response's.
 Json normal_items(const Json& input, const std::string& response);
+
+/// Whether this is an object with a string as its id, and whether all of a list are.
+bool is_item(const Json& item);
+bool are_items(const Json& list);
+
+/// Places of items whose id an item before them has, of `there` or of their own list, that says
+/// something else. Requires items.
+std::vector<size_t> clashing_items(const Json& items, const Json& there);
 
 /// The response that made an item's id, out of the id: ours hold it. Empty for those of clients.
 std::string response_of_item(std::string_view item);

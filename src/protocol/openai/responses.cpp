@@ -1,4 +1,6 @@
 // POST /v1/responses and /v1/responses/input_tokens.
+#include <fmt/format.h>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -6,6 +8,7 @@
 #include "protocol/call.h"
 #include "protocol/errors.h"
 #include "protocol/generation.h"
+#include "protocol/message_rules.h"
 #include "protocol/openai/keeping_reply.h"
 #include "protocol/openai/response_items.h"
 #include "protocol/openai/responses_encoder.h"
@@ -34,11 +37,6 @@ struct Asked {
   std::string conversation;  // that gets its items; empty: none
 };
 
-std::string string_in(const Json& body, const char* name) {
-  const auto found = body.find(name);
-  return found != body.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 /// An error of a conversation, by the field that names it.
 Error about_conversation(Error error) {
   if (error.field == "conversation_id") error.field = "conversation";
@@ -64,6 +62,17 @@ Status gather(ResponsesState& state, const std::string& owner, Json& body, KeptI
   return resolve_references(
       *input, kept.history, kMaxHistoryBytes,
       [&](const std::string& response) { return state.items(owner, response, bytes); });
+}
+
+/// What comes under the id of another item cannot become one of the conversation.
+void warn_of_clashes(const Json& input, const Json& there, std::vector<chat::Warning>& warnings) {
+  for (const size_t place : clashing_items(input, there)) {
+    warn(warnings,
+         {.code = "item_not_added",
+          .message = fmt::format("'input[{}]' has the id {} of another item, which is the "
+                                 "one that the conversation keeps",
+                                 place, literal(shortened(string_in(input[place], "id"), 80)))});
+  }
 }
 
 Result<Asked> read(Api& api, const net::Request& request, bool counts = false) {
@@ -92,6 +101,7 @@ Result<Asked> read(Api& api, const net::Request& request, bool counts = false) {
   asked.store = echo["store"] == true;
   if (!asked.store && asked.conversation.empty()) return asked;
   Json input = normal_items((*body)["input"], asked.id);
+  if (!asked.conversation.empty()) warn_of_clashes(input, kept.history, asked.wire.warnings);
   const size_t bytes = dump(input).size();
   asked.record = {.input = std::move(input),
                   .previous = string_in(*body, "previous_response_id"),
@@ -160,8 +170,9 @@ void start_background(Api& api, const net::Request& request, const ReplyPtr& rep
   state.runs().add(id, run);
   begin_generation(kResponses, api, request, run, std::move(asked.wire), id);
   if (auto refused = run->refusal()) return reply->send(std::move(*refused));
-  state.kept().settle();
-  if (const auto trouble = run->trouble()) {
+  const Status settled = state.kept().settle();
+  const auto trouble = settled ? run->trouble() : settled.error();
+  if (trouble) {
     api.service().cancel(id);
     return reply->send(error_response(*trouble));
   }

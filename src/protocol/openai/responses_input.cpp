@@ -25,11 +25,6 @@ Error unknown_item(const Json& item, const std::string& place) {
       place};
 }
 
-std::string string_of(const Json& item, const char* name) {
-  const auto found = item.find(name);
-  return found != item.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 /// Puts items together to messages.
 class InputReader {
  public:
@@ -39,7 +34,7 @@ class InputReader {
   Status read(const Json& item, const std::string& place) {
     if (!item.is_object()) return bad_item(place, "must be an object, not " + excerpt(item));
     if (is_reference(item)) return unknown_item(item, place);
-    const std::string type = string_of(item, "type");
+    const std::string type = string_in(item, "type");
     if (type.empty() || type == "message") return read_message(item, place);
     if (type == "function_call" || type == "custom_tool_call") return read_call(item, type, place);
     if (type == "function_call_output" || type == "custom_tool_call_output") {
@@ -70,7 +65,7 @@ class InputReader {
   }
 
   Status read_message(const Json& item, const std::string& place) {
-    const std::string role = string_of(item, "role");
+    const std::string role = string_in(item, "role");
     if (role != "user" && role != "assistant" && role != "system" && role != "developer") {
       return bad_item(place + ".role", "must be user, assistant, system or developer");
     }
@@ -87,14 +82,14 @@ class InputReader {
   }
 
   Status read_call(const Json& item, const std::string& type, const std::string& place) {
-    const std::string name = string_of(item, "name");
+    const std::string name = string_in(item, "name");
     if (name.empty()) return bad_item(place + ".name", "must be a string that is not empty");
     Json arguments = type == "function_call" ? read_arguments(item, warnings_)
-                                             : custom_arguments(string_of(item, "input"));
+                                             : custom_arguments(string_in(item, "input"));
     Json call;
-    if (const std::string id = string_of(item, "call_id"); !id.empty()) call["id"] = id;
+    if (const std::string id = string_in(item, "call_id"); !id.empty()) call["id"] = id;
     call["type"] = "function";
-    call["function"] = Json{{"name", ResponsesTools::joined(string_of(item, "namespace"), name)},
+    call["function"] = Json{{"name", ResponsesTools::joined(string_in(item, "namespace"), name)},
                             {"arguments", std::move(arguments)}};
     answer()["tool_calls"].push_back(std::move(call));
     return {};
@@ -107,7 +102,7 @@ class InputReader {
     }
     if (!text) return text.error();
     add("tool", std::move(*text));
-    if (const std::string id = string_of(item, "call_id"); !id.empty()) {
+    if (const std::string id = string_in(item, "call_id"); !id.empty()) {
       messages_.back()["tool_call_id"] = id;
     }
     return {};
@@ -121,16 +116,16 @@ class InputReader {
       const auto parts = item.find(list);
       if (!text.empty() || parts == item.end() || !parts->is_array()) continue;
       for (const Json& part : *parts) {
-        if (part.is_object()) text += string_of(part, "text");
+        if (part.is_object()) text += string_in(part, "text");
       }
     }
-    const std::string handle = string_of(item, "encrypted_content");
+    const std::string handle = string_in(item, "encrypted_content");
     if (text.empty() && handle.empty()) return {};
     const bool follows = !messages_.empty() && messages_.back()["role"] == "assistant";
     const bool goes_on =
-        follows && !handle.empty() && string_of(messages_.back(), chat::kTurnHandle) == handle;
+        follows && !handle.empty() && string_in(messages_.back(), chat::kTurnHandle) == handle;
     if (follows && !goes_on) add("assistant", "");
-    if (goes_on) text = string_of(messages_.back(), "reasoning_content") + text;
+    if (goes_on) text = string_in(messages_.back(), "reasoning_content") + text;
     if (!text.empty()) answer()["reasoning_content"] = std::move(text);
     if (!handle.empty()) answer()[chat::kTurnHandle] = handle;
     return {};

@@ -10,10 +10,9 @@
 namespace tandem::protocol::openai {
 
 /// Messages of instructions, of items that came before (`history`; `history_name`: the field that
-/// named them), and of input. Reasoning, text
-/// and calls of one answer become one message of the assistant. Items that nobody here made, such
-/// as searches, are left out with a warning; an item of additional tools adds them to `tools`.
-/// Errors are kept in `fields`, with the place.
+/// named them), and of input. Reasoning, text and calls of one answer become one message of the
+/// assistant. Items that nobody here made, such as searches, are left out with a warning; an item
+/// of additional tools adds them to `tools`. Errors are kept in `fields`, with the place.
 Json read_input(Fields& fields,
                 ResponsesTools& tools,
                 const Json& history,

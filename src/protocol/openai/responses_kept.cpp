@@ -109,6 +109,7 @@ Status list_items(Api& api,
   Json items = Json::array();
   if (!kept->previous.empty()) {
     auto history = api.responses()->history(request.key_id, kept->previous);
+    if (!history && history.error().code != ErrorCode::kNotFound) return history.error();
     // Of a conversation whose beginning is gone the rest is listed.
     if (history) items = std::move(*history);
   }

@@ -13,8 +13,10 @@ namespace tandem::protocol::openai {
 /// Thread-safe. `owner` is the id of the API key that asks: nobody sees others' responses.
 class ResponsesState {
  public:
-  ResponsesState(store::Store& store, store::Limits limits)
-      : kept_(store, limits), conversations_(store, limits.share(2)) {}
+  /// `limits` are those of all that is kept here together.
+  ResponsesState(store::Store& store, const store::Limits& limits)
+      : kept_(store, {.records = limits.share(5), .events = limits.share(1)}),
+        conversations_(store, limits.share(2)) {}
 
   const KeptResponses& kept() const { return kept_; }
   const Conversations& conversations() const { return conversations_; }
