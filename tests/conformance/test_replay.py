@@ -254,30 +254,60 @@ def wait_until_kept(url):
     raise AssertionError("the answer was not kept in 10 s")
 
 
-def test_handles_outlive_a_kill(files, tmp_path):
+@contextlib.contextmanager
+def killed(files, state):
+    """A server that gets no time for its end."""
     words = [BINARY, "serve", "--port", "0", "--script", str(files / "script.json"), str(files)]
-    process = subprocess.Popen(
-        [*words, "--state-dir", str(tmp_path)], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
-    )
+    process = subprocess.Popen([*words, "--state-dir", str(state)], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
     try:
-        url = find_url(process)
+        yield find_url(process)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def exchange_key(state):
+    key = state / "replay.key"
+    key.write_bytes(bytes(byte ^ 1 for byte in key.read_bytes()))
+
+
+def test_handles_outlive_a_kill(files, serve, tmp_path):
+    with killed(files, tmp_path) as url:
         ask = {"model": MODEL, "max_tokens": 200, "messages": [{"role": "user", "content": "plain"}]}
         with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as claude:
             thought = claude.messages.create(**ask).content[0]
         whole = count(url, [thought.model_dump()])
         none = count(url, [])
         wait_until_kept(url)
-    finally:
-        process.kill()
-        process.wait()
     left_out = [{"type": "thinking", "thinking": "", "signature": thought.signature}]
-    with contextlib.contextmanager(scripted)(files / "script.json", str(files), "--state-dir", str(tmp_path)) as url:
+    with serve(tmp_path) as url:
         assert none < whole
         assert count(url, left_out) == whole
-    key = tmp_path / "replay.key"
-    key.write_bytes(bytes(byte ^ 1 for byte in key.read_bytes()))
-    with contextlib.contextmanager(scripted)(files / "script.json", str(files), "--state-dir", str(tmp_path)) as url:
+    exchange_key(tmp_path)
+    with serve(tmp_path) as url:
         assert count(url, left_out) == none
+
+
+def test_encrypted_content_outlives_a_kill(files, serve, tmp_path):
+    ask = {"model": MODEL, "include": ["reasoning.encrypted_content"]}
+    question = {"role": "user", "content": "plain"}
+    rest = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Go on."}]
+
+    def tokens(client, *items):
+        return client.responses.create(input=[question, *items, *rest], **ask).usage.input_tokens
+
+    with killed(files, tmp_path) as url, chat_client(url) as client:
+        thought = client.responses.create(input=[question], **ask).output[0]
+        wait_until_kept(url)
+        whole = tokens(client, thought.model_dump(exclude_none=True))
+        none = tokens(client)
+    handle = {"type": "reasoning", "id": thought.id, "summary": [], "encrypted_content": thought.encrypted_content}
+    with serve(tmp_path) as url, chat_client(url) as client:
+        assert none < whole
+        assert tokens(client, handle) == whole
+    exchange_key(tmp_path)
+    with serve(tmp_path) as url, chat_client(url) as client:
+        assert tokens(client, handle) == none
 
 
 def test_the_default_models_next_turn_computes_only_what_is_new(url, client, model):
