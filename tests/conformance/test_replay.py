@@ -290,11 +290,13 @@ def test_handles_outlive_a_kill(files, serve, tmp_path):
 
 def test_encrypted_content_outlives_a_kill(files, serve, tmp_path):
     ask = {"model": MODEL, "include": ["reasoning.encrypted_content"]}
+    # Another conversation, in which the answer is not known by its place.
+    before = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hi."}]
     question = {"role": "user", "content": "plain"}
     rest = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Go on."}]
 
     def tokens(client, *items):
-        return client.responses.create(input=[question, *items, *rest], **ask).usage.input_tokens
+        return client.responses.create(input=[*before, question, *items, *rest], **ask).usage.input_tokens
 
     with killed(files, tmp_path) as url, chat_client(url) as client:
         thought = client.responses.create(input=[question], **ask).output[0]

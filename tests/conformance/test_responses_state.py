@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import subprocess
 import threading
 import time
@@ -168,14 +169,79 @@ def test_many_at_once(sdk):
     assert all(sdk.responses.retrieve(one.id).id == one.id for one in made)
 
 
+def run_privacy(*words, **options):
+    words = [command()[0], "privacy", *words]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, **options)
+
+
 def privacy(*words):
-    binary = command()[0]
-    done = subprocess.run([binary, "privacy", *words], capture_output=True, text=True, timeout=60, check=False)
+    done = run_privacy(*words)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-@pytest.mark.skipif("TANDEM_URL" in os.environ or "TANDEM_COMMAND" in os.environ, reason="needs a server of its own")
+def holds(state, text):
+    return any(text in file.read_bytes() for file in state.iterdir() if file.is_file())
+
+
+@pytest.fixture
+def full_state(tmp_path):
+    """A state folder with some 250 kB of a secret in its file."""
+    state = tmp_path / "state"
+    with served(state) as client:
+        for _ in range(40):
+            client.responses.create(model="demo", input="xylophone " * 400, store=True, max_output_tokens=3)
+    assert holds(state, b"xylophone")
+    return state
+
+
+own_server = pytest.mark.skipif(
+    "TANDEM_URL" in os.environ or "TANDEM_COMMAND" in os.environ, reason="needs a program of its own"
+)
+
+
+@own_server
+def test_a_purge_takes_a_damaged_file(full_state):
+    with served(full_state) as client:
+        file = full_state / "state.db"
+        half = file.stat().st_size // 2
+        with file.open("r+b") as out:
+            out.seek(half)
+            out.write(b"#" * half)
+        words = ("--state-dir", str(full_state))
+        met = run_privacy("purge", "--only", "responses", *words)
+        assert met.returncode == 1
+        assert "damaged" in met.stderr
+        assert "purge without --only" in met.stderr
+        shown = privacy("show", *words)
+        assert "damaged, set aside" in shown
+        assert "nothing else is kept" in shown
+        assert "may hold more" in privacy("purge", "--only", "responses", *words)
+        assert holds(full_state, b"xylophone")
+        assert "which was damaged, was erased too" in privacy("purge", *words)
+        assert not holds(full_state, b"xylophone")
+        assert privacy("show", *words).endswith("\nnothing is kept\n")
+        made = client.responses.create(model="demo", input="Hi", store=True, max_output_tokens=3)
+        assert client.responses.retrieve(made.id).id == made.id
+
+
+@own_server
+def test_a_purge_needs_no_room(full_state):
+    def small_disk():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+
+    with served(full_state) as client:
+        # Python ignores the signal that too large a file sends, and so does what it starts.
+        words = ("purge", "--state-dir", str(full_state))
+        done = run_privacy(*words, preexec_fn=small_disk, restore_signals=False)
+        assert done.returncode == 0, done.stderr
+        assert "could not be written: it was erased" in done.stdout
+        assert not holds(full_state, b"xylophone")
+        made = client.responses.create(model="demo", input="Hi", store=True, max_output_tokens=3)
+        assert client.responses.retrieve(made.id).id == made.id
+
+
+@own_server
 def test_keys_and_purge_of_the_real_server(tmp_path):
     state = tmp_path / "state"
     keys = tmp_path / "keys"
@@ -200,7 +266,7 @@ def test_keys_and_purge_of_the_real_server(tmp_path):
     assert "nothing is kept" in privacy("show", "--state-dir", str(state))
 
 
-@pytest.mark.skipif("TANDEM_URL" in os.environ or "TANDEM_COMMAND" in os.environ, reason="needs a server of its own")
+@own_server
 def test_an_end_of_the_real_server_in_the_middle(tmp_path):
     words = [*command(), "--drain", "0", "--state-dir", str(tmp_path / "state")]
     with contextlib.contextmanager(running)(words) as url:
@@ -214,7 +280,7 @@ def test_an_end_of_the_real_server_in_the_middle(tmp_path):
         assert "stopped" in found.error.message
 
 
-@pytest.mark.skipif("TANDEM_URL" in os.environ or "TANDEM_COMMAND" in os.environ, reason="needs a server of its own")
+@own_server
 def test_truncation_of_the_real_server(tmp_path):
     words = [*command(), "--context", "512", "--state-dir", str(tmp_path / "state")]
     with contextlib.contextmanager(running)(words) as url:
