@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <barrier>
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "store/blob_table.h"
@@ -160,6 +163,34 @@ TEST_CASE("state file: a removed one leaves no log to the next") {
   CHECK(next->damaged() == 0);
   CHECK_FALSE(BlobTable(*next, "t").get("", "k").value());
   CHECK_FALSE(folder.holds("secret"));
+}
+
+TEST_CASE("state file: of servers that meet damage at once one sets it aside, and all go on") {
+  TestFolder folder;
+  const auto first = opened(folder);
+  const auto second = opened(folder);
+  std::barrier<> both(2);
+  const auto serve = [&](Database& database, const char* own, const char* other) {
+    const BlobTable table(database, "t");
+    both.arrive_and_wait();
+    (void)database.check();
+    both.arrive_and_wait();
+    CHECK(table.put("", own, "v"));
+    both.arrive_and_wait();
+    CHECK(table.get("", other).value() == "v");
+  };
+  for (uint64_t round = 1; round <= 10; ++round) {
+    const BlobTable table(*first, "t");
+    for (int i = 0; i < 40; ++i) REQUIRE(table.put("", std::to_string(i), std::string(3000, 'x')));
+    let_go(*first);
+    let_go(*second);
+    overwrite(first->file(), 65536, 30'000);
+    std::thread beside([&] { serve(*second, "second", "first"); });
+    serve(*first, "first", "second");
+    beside.join();
+    CHECK(first->damaged() + second->damaged() == round);
+    CHECK(aside(folder).size() == 1);
+  }
 }
 
 TEST_CASE("state file: files get other names only while nobody else is about to") {
