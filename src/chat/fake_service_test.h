@@ -57,6 +57,7 @@ class FakeService final : public Service {
     if (running_.contains(id)) return Error{ErrorCode::kConflict, "the id is in use", "id"};
     running_[id] = {.sink = std::move(sink), .open = request.choices};
     last_ = request;
+    salts_.insert(request.salt);
     order_.push_back(id);
     if (script_) {
       players_.emplace_back([this, id, events = script_(request)] { play(id, events); });
@@ -67,6 +68,7 @@ class FakeService final : public Service {
 
   Result<uint32_t> count_prompt(const Request& request) const override {
     const std::lock_guard lock(mutex_);
+    salts_.insert(request.salt);
     if (refusal_) return *refusal_;
     return prompt_tokens(request);
   }
@@ -148,8 +150,9 @@ class FakeService final : public Service {
     return last_embedding_;
   }
 
-  std::vector<Warning> warnings(const Request&) const override {
+  std::vector<Warning> warnings(const Request& request) const override {
     const std::lock_guard lock(mutex_);
+    salts_.insert(request.salt);
     return warnings_;
   }
 
@@ -195,6 +198,12 @@ class FakeService final : public Service {
   Request last_request() const {
     const std::lock_guard lock(mutex_);
     return last_;
+  }
+
+  /// The salts of all that was asked about prompts.
+  std::set<std::string> salts() const {
+    const std::lock_guard lock(mutex_);
+    return salts_;
   }
 
   /// Sends an event from the calling thread.
@@ -275,6 +284,7 @@ class FakeService final : public Service {
   std::vector<Warning> warnings_;
   std::optional<Divergence> divergence_;
   Request last_;
+  mutable std::set<std::string> salts_;
   bool stopping_ = false;
   std::vector<std::thread> players_;
 };

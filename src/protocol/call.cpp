@@ -44,6 +44,11 @@ std::string salt_of(const Api& api, const net::Request& request) {
   return api.options().separate_clients ? request.key_id : std::string();
 }
 
+void set_client(const Api& api, const net::Request& request, chat::Request& wanted) {
+  wanted.client = client_of(request);
+  wanted.salt = salt_of(api, request);
+}
+
 int64_t unix_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -77,8 +82,6 @@ void Call::start(Api& api, const net::Request& request, const ReplyPtr& reply, P
   }
   chat::Request& wanted = parts.wire.request;
   wanted.id = parts.id;
-  wanted.client = client_of(request);
-  wanted.salt = salt_of(api, request);
   // Shared with the sink, which the service keeps until the last event.
   const auto call = std::make_shared<Call>(api, reply, parts, std::move(parts.encoder));
   const auto taken = api.service().submit(

@@ -74,6 +74,10 @@ std::string salt_of(const Api& api, const net::Request& request);
 /// Whose turn it is among those who ask: an API key's id, or else a peer.
 std::string client_of(const net::Request& request);
 
+/// Says whose it is, which decides what of earlier turns its prompt may have: before anything is
+/// asked of the service about it.
+void set_client(const Api& api, const net::Request& request, chat::Request& wanted);
+
 int64_t unix_seconds();
 
 /// prefix + 24 random hex digits.

@@ -39,6 +39,7 @@ void begin_generation(const Wire& wire,
                       WireRequest parsed,
                       std::string id) {
   if (id.empty()) id = new_request_id(wire.id_prefix);
+  set_client(api, request, parsed.request);
   for (chat::Warning& warning : api.service().warnings(parsed.request)) {
     parsed.warnings.push_back(std::move(warning));
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "protocol/answer.h"
+#include "protocol/call.h"
 #include "protocol/errors.h"
 #include "protocol/handlers.h"
 #include "protocol/openai/chat_request.h"
@@ -62,7 +63,7 @@ bool adds_special(Fields& fields, std::string_view field, const WireRequest& wir
   return out;
 }
 
-Result<Source> read_source(Api& api, Fields& fields) {
+Result<Source> read_source(Api& api, const net::Request& request, Fields& fields) {
   const chat::ModelInfo model = api.service().model();
   const ParseContext context{.model = model, .options = api.options()};
   Source out;
@@ -78,6 +79,7 @@ Result<Source> read_source(Api& api, Fields& fields) {
   out.add_special = adds_special(fields, field, out.wire);
   if (const Status ok = finish_fields(fields, context, out.wire); !ok) return ok.error();
   if (!is_conversation) return out;
+  set_client(api, request, out.wire.request);
   auto text = prompt_text(api, out.wire.request);
   if (!text) return text.error();
   out.text = std::move(*text);
@@ -123,7 +125,7 @@ Result<Json> tokenized(Api& api, const net::Request& request) {
   Fields fields(*json);
   const bool with_pieces = fields.boolean("with_pieces").value_or(false);
   const bool with_texts = fields.boolean("return_token_strs").value_or(false);
-  auto source = read_source(api, fields);
+  auto source = read_source(api, request, fields);
   if (!source) return source.error();
   const auto ids = api.service().encode(source->text, source->add_special);
   if (!ids) return ids.error();
@@ -169,6 +171,7 @@ Result<Json> templated(Api& api, const net::Request& request) {
   const chat::ModelInfo model = api.service().model();
   auto wire = openai::parse_chat(request.body, {.model = model, .options = api.options()});
   if (!wire) return wire.error();
+  set_client(api, request, wire->request);
   const auto text = prompt_text(api, wire->request);
   if (!text) return text.error();
   Json out{{"prompt", *text}};

@@ -2,6 +2,7 @@
 #include "protocol/anthropic/errors.h"
 #include "protocol/anthropic/messages_encoder.h"
 #include "protocol/anthropic/messages_request.h"
+#include "protocol/call.h"
 #include "protocol/generation.h"
 
 namespace tandem::protocol::anthropic {
@@ -11,6 +12,7 @@ Result<uint32_t> count(Api& api, const net::Request& request) {
   const chat::ModelInfo model = api.service().model();
   auto parsed = parse_messages(request.body, {.model = model, .options = api.options()});
   if (!parsed) return parsed.error();
+  set_client(api, request, parsed->request);
   return api.service().count_prompt(parsed->request);
 }
 

@@ -87,6 +87,7 @@ Result<Asked> read(Api& api, const net::Request& request, bool counts = false) {
   const chat::ModelInfo model = api.service().model();
   auto wire = parse_responses(*body, {.model = model, .options = api.options()}, kept);
   if (!wire) return wire.error();
+  set_client(api, request, wire->request);
   Asked asked{.id = new_request_id(kResponses.id_prefix),
               .wire = std::move(*wire),
               .record = {},
