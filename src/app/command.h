@@ -36,6 +36,9 @@ std::vector<Command> commands();
 /// Checks that an option is a number of this range, which "nan" is not.
 CLI::Validator within(double low, double high);
 
+/// Makes an option a list with commas, whose next argument is not taken for one more value.
+CLI::Option* comma_list(CLI::Option* option);
+
 /// Flushes standard output. False when something of it could not be written.
 bool flush_output();
 

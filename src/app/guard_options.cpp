@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "app/command.h"
+
 namespace tandem::app {
 namespace {
 
@@ -16,9 +18,9 @@ std::vector<std::string> names_of_guards() {
 }  // namespace
 
 void declare(CLI::App& app, GuardOptions& options) {
-  app.add_option("--guards", options.on,
-                 "Which guards watch over answers (docs/guards.md), or none; requests may differ")
-      ->delimiter(',')
+  comma_list(app.add_option(
+                 "--guards", options.on,
+                 "Which guards watch over answers (docs/guards.md), or none; requests may differ"))
       ->check(CLI::IsMember(names_of_guards()))
       ->capture_default_str();
   app.add_option("--thinking-budget", options.thinking_budget,

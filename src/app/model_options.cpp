@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "app/auto_split.h"
+#include "app/command.h"
 #include "app/option_words.h"
 #include "base/log.h"
 
@@ -22,8 +23,8 @@ void declare(CLI::App& app, ModelOptions& options) {
   app.add_option("--split", options.split, "How ranks share it; auto says what it took, and why")
       ->check(CLI::IsMember({"auto", "tensor", "pipeline"}))
       ->capture_default_str();
-  app.add_option("--shares", options.shares, "Relative size of each rank's part, such as 2,1")
-      ->delimiter(',');
+  comma_list(
+      app.add_option("--shares", options.shares, "Relative size of each rank's part, such as 2,1"));
   app.add_option("--threads", options.threads,
                  "Worker threads of each rank [its share of the cores]")
       ->check(CLI::Range(0, 1024));

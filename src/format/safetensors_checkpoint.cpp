@@ -221,6 +221,12 @@ Result<QuantMode> read_mode(const Json& entry, std::string_view module) {
 
 Result<std::shared_ptr<const Checkpoint>> open_safetensors_checkpoint(const fs::path& directory) {
   auto config = read_json(directory / "config.json");
+  if (!config && config.error().code == ErrorCode::kNotFound) {
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("there is no model in {}: expected a config.json beside safetensors, "
+                             "and it cannot be read; a .gguf file is named itself",
+                             directory.string())};
+  }
   if (!config) return config.error();
   const auto files = weight_files(directory);
   if (!files) return files.error();

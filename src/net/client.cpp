@@ -32,20 +32,20 @@ class Call {
 
   Status open(const std::string& host, const std::string& port) {
     tcp::resolver::results_type found;
-    Status status = run(options_.connect, [&](auto done) {
+    Status status = run(options_.connect, "cannot resolve " + host, [&](auto done) {
       resolver_.async_resolve(host, port, [&, done](error_code error, auto results) {
         found = results;
         done(error);
       });
     });
     if (!status) return status;
-    return run(options_.connect, [&](auto done) {
+    return run(options_.connect, "cannot connect", [&](auto done) {
       asio::async_connect(socket_, found, [done](error_code error, const auto&) { done(error); });
     });
   }
 
   Status write(const std::string& bytes) {
-    return run(options_.idle, [&](auto done) {
+    return run(options_.idle, kBroke, [&](auto done) {
       asio::async_write(socket_, asio::buffer(bytes),
                         [done](error_code error, size_t) { done(error); });
     });
@@ -53,7 +53,7 @@ class Call {
 
   Status read_header() {
     parser_.body_limit(std::numeric_limits<uint64_t>::max());
-    return run(options_.idle, [&](auto done) {
+    return run(options_.idle, kBroke, [&](auto done) {
       http::async_read_header(socket_, buffer_, parser_,
                               [done](error_code error, size_t) { done(error); });
     });
@@ -63,7 +63,7 @@ class Call {
   Result<std::string> read_some() {
     auto& body = parser_.get().body();
     while (body.empty() && !parser_.is_done()) {
-      Status status = run(options_.idle, [&](auto done) {
+      Status status = run(options_.idle, kBroke, [&](auto done) {
         http::async_read_some(socket_, buffer_, parser_,
                               [done](error_code error, size_t) { done(error); });
       });
@@ -82,8 +82,11 @@ class Call {
   }
 
  private:
+  static constexpr const char* kBroke = "the connection broke";
+
+  /// `trouble`: what it means that it fails.
   template <class Start>
-  Status run(milliseconds limit, Start start) {
+  Status run(milliseconds limit, const std::string& trouble, Start start) {
     std::optional<error_code> outcome;
     start([&outcome](error_code error) { outcome = error; });
     const auto end = std::chrono::steady_clock::now() + limit;
@@ -111,7 +114,7 @@ class Call {
         *outcome != http::error::partial_message) {
       return Error{ErrorCode::kCorrupt, "the server's answer is not HTTP: " + outcome->message()};
     }
-    return Error{ErrorCode::kPeerLost, "the connection broke: " + outcome->message()};
+    return Error{ErrorCode::kPeerLost, trouble + ": " + outcome->message()};
   }
 
   const ClientOptions& options_;

@@ -53,7 +53,7 @@ Result<tcp::endpoint> allowed_endpoint(asio::io_context& io, const ServerOptions
   if (!endpoint->address().is_loopback() && options.keys.empty() && !options.allow_open) {
     return Error{ErrorCode::kForbidden,
                  fmt::format("listening on {} without an API key would open this server to the "
-                             "network: set a key, or insist with the flag for it",
+                             "network",
                              options.host),
                  "host"};
   }

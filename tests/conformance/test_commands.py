@@ -372,3 +372,26 @@ def test_a_model_too_small_to_gain_from_two_ranks_runs_on_one():
     assert ", 1 rank, " in done.stdout
     done = run("bench", *asked, "--split", "tensor")
     assert ", 2 ranks, " in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        (["sevre"], "tandem: there is no command 'sevre' (tandem --help lists them)"),
+        (["serve", "--prot", "1"], "tandem serve: "),
+        (["serve", "--port", "99999"], "--port: must be from 0 to 65535, not 99999"),
+        # The word behind a list is the model, and not one more of the list.
+        (["serve", "--alias", "a,b", "/nowhere/m"], "/nowhere/m"),
+        (["serve", "--guards", "none", "/nowhere/m"], "/nowhere/m"),
+        (["serve", "--allowed-origins", "http://a", "/nowhere/m"], "/nowhere/m"),
+        (["serve", "--shares", "2,1", "/nowhere/m"], "/nowhere/m"),
+        (["serve", "--host", "0.0.0.0", "--port", "0"], "give --api-key-file FILE, or --insecure-no-key"),
+        (["generate", "--prompt", "x", "/usr/lib"], "there is no model in /usr/lib: expected a config.json"),
+        (["probe", "http://127.0.0.1:9"], "cannot connect: Connection refused"),
+        (["status", "--url", "http://127.0.0.1:9"], "no server answers at http://127.0.0.1:9: cannot connect"),
+    ],
+)
+def test_what_is_wrong_on_the_command_line_is_told(words, told):
+    done = subprocess.run([BINARY, *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert told in done.stdout + done.stderr

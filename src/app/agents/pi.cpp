@@ -27,7 +27,7 @@ AgentSetup pi_setup(const ServerFacts& server) {
   return {.environment = {{"PI_CODING_AGENT_DIR", "$FOLDER"}, {"PI_OFFLINE", "1"}},
           .files = {{"models.json", config.dump(2) + "\n"}},
           .command = {"pi", "--provider", "tandem", "--model", server.model},
-          .notes = {"one task without a conversation: … -p 'TASK'"}};
+          .notes = {"one task without a conversation: the same with -p 'TASK' at its end"}};
 }
 
 }  // namespace

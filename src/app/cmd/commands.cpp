@@ -28,6 +28,10 @@ CLI::Validator within(double low, double high) {
   return CLI::Validator(check, fmt::format("{} to {}", low, high));
 }
 
+CLI::Option* comma_list(CLI::Option* option) {
+  return option->delimiter(',')->allow_extra_args(false);
+}
+
 bool flush_output() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 
 int fail(const std::string& name, const std::string& message) {

@@ -96,6 +96,12 @@ Result<std::unique_ptr<Backend>> start_backend(const Options& options) {
   return as_backend(ScriptedSession::start(options.session, options.script));
 }
 
+/// The options that help with an address that may not be listened on.
+const char* advice(const Error& error) {
+  const bool is_open = error.code == ErrorCode::kForbidden;
+  return is_open ? ": give --api-key-file FILE, or --insecure-no-key if that is meant" : "";
+}
+
 /// What is remembered from one request to the next, and from one server to the next.
 Status set_memory(const Clock& clock, store::Store* state, Options& options) {
   auto key = handle_key(state ? state->database().folder() : std::filesystem::path());
@@ -118,7 +124,7 @@ int run(const Options& given) {
   }
   // Known before a model is loaded, not after.
   if (const Status free = net::Server::can_listen(server); !free)
-    return fail("serve", free.error().message);
+    return fail("serve", free.error().message + advice(free.error()));
   const SteadyClock clock;
   const auto state = open_state(given.state);
   if (!state) return fail("serve", state.error().message);
@@ -160,12 +166,14 @@ void declare_options(CLI::App& app, Options& options) {
   declare(app, options.state);
   declare(app, options.replay);
   app.add_option("--host", options.host, "Address to listen on")->capture_default_str();
-  app.add_option("--port", options.port, "Port; 0 takes a free one")->capture_default_str();
+  app.add_option("--port", options.port, "Port; 0 takes a free one")
+      ->check(within(0, 65535))
+      ->capture_default_str();
   app.add_option("--api-key-file", options.key_file,
                  "File with API keys, one a line; without it no key is asked for");
-  app.add_option("--allowed-origins", options.origins, "Origins of web pages that may call, exact")
-      ->delimiter(',');
-  app.add_option("--alias", options.aliases, "Further names of the model")->delimiter(',');
+  comma_list(app.add_option("--allowed-origins", options.origins,
+                            "Origins of web pages that may call, exact"));
+  comma_list(app.add_option("--alias", options.aliases, "Further names of the model"));
   app.add_flag("--insecure-no-key", options.insecure, "Listen beyond loopback without a key");
   app.add_flag("--strict-fields", options.strict,
                "Refuse unknown request fields instead of ignoring them");

@@ -45,7 +45,9 @@ void add_model_options(CLI::App& app, RankOptions& options) {
   app.add_option("--jaccl-devices", options.jaccl_devices, "JACCL: file of RDMA devices");
   app.add_flag("--jaccl-ring", options.jaccl_ring, "JACCL: neighbours only");
   app.add_option("--mpi-library", options.mpi_library, "MPI: path of libmpi");
-  app.add_option("--shares", options.shares, "Share of each rank")->delimiter(',');
+  app.add_option("--shares", options.shares, "Share of each rank")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--threads", options.threads, "Threads that compute; 0: all cores");
   app.add_option("--device", options.device, "What computes")->check(device_words());
   app.add_option("--path", options.path, "Kernels")->check(path_words());
