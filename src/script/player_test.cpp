@@ -145,7 +145,7 @@ TEST_CASE("player: steps have as many tokens as the pace says, and max_tokens cu
   CHECK(std::chrono::steady_clock::now() - begin >= std::chrono::milliseconds(30));
   Stage fast(R"J({"pace": {"tokens": 100}, "rules": [{"say": "abcdef"}]})J");
   CHECK(fast.ask(question())->pieces <= pieces);
-  chat::Request cut = question();
+  chat::Request cut = question("cut");
   cut.max_tokens = 2;
   const auto heard = fast.ask(std::move(cut));
   CHECK(heard->end->reason == chat::FinishReason::kLength);
@@ -158,7 +158,7 @@ TEST_CASE("player: a script can refuse, fail behind its words, and hang until ca
     {"when": {"last": "^hang"}, "say": "Well", "hang": true},
     {"when": {"last": "^never"}, "refuse": {"code": "unavailable", "message": "gone"}}]})J");
   const auto said = [](const char* text) {
-    chat::Request request = question();
+    chat::Request request = question(text);
     std::get<chat::Conversation>(request.input).messages[0]["content"] = text;
     return request;
   };
@@ -168,7 +168,7 @@ TEST_CASE("player: a script can refuse, fail behind its words, and hang until ca
   CHECK(stage.ask(said("never")).error().code == ErrorCode::kUnavailable);
   CHECK(stage.ask(said("other")).error().code == ErrorCode::kInvalid);
   auto hung = std::async(std::launch::async, [&] { return stage.ask(said("hang")); });
-  while (!stage.service().cancel("r")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (!stage.service().cancel("hang")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const auto heard = hung.get();
   CHECK(heard->failure->code == ErrorCode::kCancelled);
 }
