@@ -20,7 +20,8 @@ AgentSetup qwen_setup(const ServerFacts& server) {
                           {"OPENAI_MODEL", server.model}},
           .files = {{"settings.json", settings.dump(2) + "\n"}},
           .command = {"qwen", "--auth-type", "openai"},
-          .notes = {"one task without a conversation: the same with -p 'TASK' --approval-mode yolo at its end"}};
+          .notes = {"one task without a conversation: the same with -p 'TASK' --approval-mode yolo "
+                    "at its end"}};
 }
 
 }  // namespace

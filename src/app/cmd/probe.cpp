@@ -80,8 +80,8 @@ void declare_options(CLI::App& app, Options& options) {
   app.add_option("--api-key-file", options.key_file, "File whose first key is the server's");
   std::vector<std::string> names;
   for (const checks::Check& check : checks::all()) names.push_back(check.name);
-  comma_list(app.add_option("--only", options.only,
-                            "Checks to carry out, beside health and models [all]"))
+  comma_list(
+      app.add_option("--only", options.only, "Checks to carry out, beside health and models [all]"))
       ->check(CLI::IsMember(names));
   app.add_flag("--json", options.json, "Print JSON");
 }
