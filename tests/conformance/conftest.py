@@ -1,16 +1,13 @@
 """The server under test: TANDEM_URL names a running one, TANDEM_COMMAND starts another program that prints its URL,
-TANDEM_BIN (default build/release/bin/tandem) is started as `serve --port 0`, with TANDEM_MODEL when that is set.
-TANDEM_DEMO (default build/release/bin/protocol_demo) is a scripted model behind the real wires, for what no small model
-does on demand."""
+TANDEM_BIN (default build/release/bin/tandem) is started as `serve --port 0`, with TANDEM_MODEL when that is set; and with
+a script (demo.json) for what no small model does on demand."""
 
 import os
-import pathlib
 import shlex
 
-import anthropic
-import openai
 import pytest
-from server import BINARY, ROOT, running
+from sdks import anthropic_at, openai_at
+from server import BINARY, ROOT, running, script_command
 
 
 def command():
@@ -28,29 +25,39 @@ def url():
         yield from running(command())
 
 
-def demo():
-    """The scripted model's program."""
-    demo = os.environ.get("TANDEM_DEMO", str(ROOT / "build/release/bin/protocol_demo"))
-    if not pathlib.Path(demo).exists():
-        pytest.skip(f"{demo} is not built")
-    return demo
+def demo_command(*options):
+    """A server that calls the tools of demo.json and tells their results."""
+    script = ROOT / "tests/conformance/demo.json"
+    return script_command(script, "--alias", "demo", "--reasoning-dialect", "think", *options)
 
 
 @pytest.fixture(scope="session")
 def demo_url():
-    yield from running([demo()])
+    yield from running(demo_command())
+
+
+@pytest.fixture(scope="session")
+def demo(demo_url):
+    with openai_at(demo_url) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def demo_claude(demo_url):
+    with anthropic_at(demo_url) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
 def claude(url):
     """The official SDK of the Anthropic wire."""
-    with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0, timeout=300) as made:
+    with anthropic_at(url, timeout=300) as made:
         yield made
 
 
 @pytest.fixture(scope="session")
 def client(url):
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=300) as made:
+    with openai_at(url, timeout=300) as made:
         yield made
 
 

@@ -1,5 +1,6 @@
 """Servers as processes: started, found by the URL that they print, ended."""
 
+import contextlib
 import os
 import pathlib
 import queue
@@ -46,6 +47,21 @@ def running(words):
     assert code == 0, f"the server ended with {code} after SIGTERM"
 
 
+@contextlib.contextmanager
+def killed(words):
+    """The URL of a server that gets no time for its end."""
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    try:
+        yield find_url(process)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def script_command(script, *options):
+    """A server that plays a script (docs/scripts.md), on the default model's text side unless another is named."""
+    return [BINARY, "serve", "--port", "0", "--script", str(script), *options]
+
+
 def scripted(script, *options):
-    """The same, of a server that plays a script (docs/scripts.md) on the default model's text side."""
-    return running([BINARY, "serve", "--port", "0", "--script", str(script), *options])
+    return running(script_command(script, *options))

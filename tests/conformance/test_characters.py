@@ -3,8 +3,8 @@ streamed or drawn several times over, no broken character shows."""
 
 import json
 
-import openai
 import pytest
+from sdks import openai_at
 from server import scripted
 
 TEXT = "A 👨‍👩‍👧‍👦 family, flags 🇰🇷🇧🇷, 한국어 텍스트, é é, 𝔘𝔫𝔦, ¿qué? 日本。"
@@ -15,7 +15,7 @@ def speaker(tmp_path_factory):
     script = tmp_path_factory.mktemp("characters") / "script.json"
     script.write_text(json.dumps({"rules": [{"say": TEXT}]}))
     for url in scripted(script):
-        with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as made:
+        with openai_at(url) as made:
             yield made
 
 

@@ -9,6 +9,7 @@ import openai
 import pydantic
 import pytest
 from openai.lib.responses_tool_runner import RegisteredFunction, ResponsesToolRunner
+from sdks import anthropic_at, openai_at
 from server import ROOT, scripted
 
 MODEL = "default_model"
@@ -43,13 +44,13 @@ def sdk_url():
 
 @pytest.fixture(scope="module")
 def gpt(sdk_url):
-    with openai.OpenAI(base_url=f"{sdk_url}/v1", api_key="none", max_retries=0) as made:
+    with openai_at(sdk_url) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def claude(sdk_url):
-    with anthropic.Anthropic(base_url=sdk_url, api_key="none", max_retries=0) as made:
+    with anthropic_at(sdk_url) as made:
         yield made
 
 

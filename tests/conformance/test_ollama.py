@@ -88,7 +88,7 @@ def test_calls(demo, stream):
     answer = demo.chat("demo", QUESTION, tools=TOOLS, stream=stream)
     parts = [part.message for part in answer] if stream else [answer.message]
     assert "".join(part.thinking or "" for part in parts) == "What now?"
-    assert "".join(part.content for part in parts) == "\n\nLet me see."
+    assert "".join(part.content for part in parts) == "Let me see."
     calls = [call.function for part in parts for call in part.tool_calls or []]
     assert [call.name for call in calls] == ["read", "list"]
     assert [call.arguments for call in calls] == [ARGUMENTS] * 2
@@ -101,7 +101,7 @@ def test_goes_round(demo):
         for call in message.tool_calls
     ]
     last = demo.chat("demo", [*QUESTION, message, *results], tools=TOOLS)
-    assert last.message.content == "list said: result of list"
+    assert last.message.content == "It said: result of list"
     assert last.done_reason == "stop"
 
 

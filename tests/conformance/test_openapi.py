@@ -11,22 +11,14 @@ import sys
 import urllib.request
 
 import pytest
-from server import ROOT, running
+from server import ROOT
 
 SECONDS = int(os.environ.get("TANDEM_SCHEMA_SECONDS", "0"))
 
 
 @pytest.fixture(scope="module")
-def quick_url():
-    demo = os.environ.get("TANDEM_DEMO", str(ROOT / "build/release/bin/protocol_demo"))
-    if not pathlib.Path(demo).exists():
-        pytest.skip(f"{demo} is not built")
-    yield from running([demo, "--quick"])
-
-
-@pytest.fixture(scope="module")
-def document(quick_url):
-    with urllib.request.urlopen(f"{quick_url}/openapi.json") as response:
+def document(demo_url):
+    with urllib.request.urlopen(f"{demo_url}/openapi.json") as response:
         return json.load(response)
 
 
@@ -48,10 +40,10 @@ def test_every_path_and_field_is_told_in_the_docs(document):
     assert not untold
 
 
-def test_random_requests_find_no_failure(quick_url, tmp_path):
+def test_random_requests_find_no_failure(demo_url, tmp_path):
     words = [
         "run",
-        f"{quick_url}/openapi.json",
+        f"{demo_url}/openapi.json",
         "--checks=not_a_server_error,status_code_conformance,response_schema_conformance",
         "--request-timeout=30",
         "--no-color",

@@ -5,14 +5,12 @@ import contextlib
 import json
 import re
 import shutil
-import subprocess
 import time
 import urllib.request
 
-import anthropic
-import openai
 import pytest
-from server import BINARY, ENVIRONMENT, ROOT, find_url, scripted
+from sdks import anthropic_at, openai_at
+from server import ROOT, killed, script_command, scripted
 
 TEMPLATE = """{% for m in messages %}<|im_start|>{{ m.role }}
 {% if m.reasoning_content %}<think>
@@ -75,10 +73,6 @@ def serve(files):
     return start
 
 
-def chat_client(url):
-    return openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
-
-
 def get(url, path):
     with urllib.request.urlopen(f"{url}{path}") as answer:
         return answer.read().decode()
@@ -115,7 +109,7 @@ def drops_thinking(message):
 
 @pytest.mark.parametrize("rewrite", [claude_code, opencode, qwen, drops_thinking, lambda message: None])
 def test_an_agents_next_turn_computes_only_the_new_result(serve, tmp_path, rewrite):
-    with serve(tmp_path) as url, chat_client(url) as client:
+    with serve(tmp_path) as url, openai_at(url) as client:
         messages = [QUESTION]
         for turn in range(2):
             before = client.chat.completions.create(model=MODEL, messages=messages, tools=FUNCTIONS)
@@ -134,7 +128,7 @@ def test_an_agents_next_turn_computes_only_the_new_result(serve, tmp_path, rewri
 
 def test_a_custom_tools_call_is_shown_as_it_was_drawn(serve, tmp_path):
     tools = [{"type": "custom", "custom": {"name": "patch"}}]
-    with serve(tmp_path) as url, chat_client(url) as client:
+    with serve(tmp_path) as url, openai_at(url) as client:
         before = client.chat.completions.create(model=MODEL, messages=[QUESTION], tools=tools)
         message = before.choices[0].message.model_dump(exclude_none=True)
         result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "patched"}
@@ -145,7 +139,7 @@ def test_a_custom_tools_call_is_shown_as_it_was_drawn(serve, tmp_path):
 
 
 def test_an_edited_history_diverges_where_it_was_edited(serve, tmp_path):
-    with serve(tmp_path) as url, chat_client(url) as client:
+    with serve(tmp_path) as url, openai_at(url) as client:
         first = client.chat.completions.create(model=MODEL, messages=[QUESTION], tools=FUNCTIONS)
         message = first.choices[0].message.model_dump(exclude_none=True)
         result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "result"}
@@ -173,14 +167,14 @@ def claude_history(thinking):
 
 
 def count(url, thinking):
-    with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as claude:
+    with anthropic_at(url) as claude:
         return claude.messages.count_tokens(model=MODEL, messages=claude_history(thinking)).input_tokens
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_signature_outlives_the_server_but_not_its_key(serve, tmp_path, stream):
     ask = {"model": MODEL, "max_tokens": 200, "messages": [{"role": "user", "content": "plain"}]}
-    with serve(tmp_path) as url, anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as claude:
+    with serve(tmp_path) as url, anthropic_at(url) as claude:
         if stream:
             with claude.messages.stream(**ask) as events:
                 thought = events.get_final_message().content[0]
@@ -210,7 +204,7 @@ def test_encrypted_content_outlives_the_server(serve, tmp_path):
     before = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Ho."}]
     after = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Go on."}]
     question = {"role": "user", "content": "plain"}
-    with serve(tmp_path) as url, chat_client(url) as client:
+    with serve(tmp_path) as url, openai_at(url) as client:
         first = client.responses.create(input=[question], **ask)
         thought = first.output[0]
         assert thought.type == "reasoning"
@@ -226,16 +220,16 @@ def test_encrypted_content_outlives_the_server(serve, tmp_path):
         none = tokens(client)
         assert none < whole
     handle = {"type": "reasoning", "id": thought.id, "summary": [], "encrypted_content": thought.encrypted_content}
-    with serve(tmp_path) as url, chat_client(url) as client:
+    with serve(tmp_path) as url, openai_at(url) as client:
         assert tokens(client, handle) == whole
         assert tokens(client, {**handle, "encrypted_content": "gAAAAAB"}) == none
-    with serve(tmp_path / "other") as url, chat_client(url) as client:
+    with serve(tmp_path / "other") as url, openai_at(url) as client:
         assert tokens(client, handle) == none
 
 
 def test_without_replay_nothing_is_remembered(serve, tmp_path):
     with serve(tmp_path, "--no-replay") as url:
-        with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as claude:
+        with anthropic_at(url) as claude:
             answer = claude.messages.create(
                 model=MODEL, max_tokens=200, messages=[{"role": "user", "content": "plain"}]
             )
@@ -254,16 +248,12 @@ def wait_until_kept(url):
     raise AssertionError("the answer was not kept in 10 s")
 
 
-@contextlib.contextmanager
-def killed(files, state):
-    """A server that gets no time for its end."""
-    words = [BINARY, "serve", "--port", "0", "--script", str(files / "script.json"), str(files)]
-    process = subprocess.Popen([*words, "--state-dir", str(state)], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
-    try:
-        yield find_url(process)
-    finally:
-        process.kill()
-        process.wait()
+def killed_server(files, state):
+    return killed(script_command(files / "script.json", str(files), "--state-dir", str(state)))
+
+
+def warned_of(answer):
+    return [warning["code"] for warning in getattr(answer, "warnings", [])]
 
 
 def exchange_key(state):
@@ -272,20 +262,28 @@ def exchange_key(state):
 
 
 def test_handles_outlive_a_kill(files, serve, tmp_path):
-    with killed(files, tmp_path) as url:
+    with killed_server(files, tmp_path) as url:
         ask = {"model": MODEL, "max_tokens": 200, "messages": [{"role": "user", "content": "plain"}]}
-        with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as claude:
+        with anthropic_at(url) as claude:
             thought = claude.messages.create(**ask).content[0]
         whole = count(url, [thought.model_dump()])
         none = count(url, [])
         wait_until_kept(url)
     left_out = [{"type": "thinking", "thinking": "", "signature": thought.signature}]
+
+    def warnings(url):
+        with anthropic_at(url) as claude:
+            return warned_of(claude.messages.create(model=MODEL, max_tokens=9, messages=claude_history(left_out)))
+
     with serve(tmp_path) as url:
         assert none < whole
         assert count(url, left_out) == whole
+        assert warnings(url) == []
     exchange_key(tmp_path)
     with serve(tmp_path) as url:
         assert count(url, left_out) == none
+        assert warnings(url) == ["thought_not_found"]
+        assert 'tandem_warnings_total{code="thought_not_found"} 1' in get(url, "/metrics")
 
 
 def test_encrypted_content_outlives_a_kill(files, serve, tmp_path):
@@ -295,21 +293,26 @@ def test_encrypted_content_outlives_a_kill(files, serve, tmp_path):
     question = {"role": "user", "content": "plain"}
     rest = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Go on."}]
 
-    def tokens(client, *items):
-        return client.responses.create(input=[*before, question, *items, *rest], **ask).usage.input_tokens
+    def asked(client, *items):
+        return client.responses.create(input=[*before, question, *items, *rest], **ask)
 
-    with killed(files, tmp_path) as url, chat_client(url) as client:
+    def tokens(client, *items):
+        return asked(client, *items).usage.input_tokens
+
+    with killed_server(files, tmp_path) as url, openai_at(url) as client:
         thought = client.responses.create(input=[question], **ask).output[0]
         wait_until_kept(url)
         whole = tokens(client, thought.model_dump(exclude_none=True))
         none = tokens(client)
     handle = {"type": "reasoning", "id": thought.id, "summary": [], "encrypted_content": thought.encrypted_content}
-    with serve(tmp_path) as url, chat_client(url) as client:
+    with serve(tmp_path) as url, openai_at(url) as client:
         assert none < whole
-        assert tokens(client, handle) == whole
+        found = asked(client, handle)
+        assert (found.usage.input_tokens, warned_of(found)) == (whole, [])
     exchange_key(tmp_path)
-    with serve(tmp_path) as url, chat_client(url) as client:
-        assert tokens(client, handle) == none
+    with serve(tmp_path) as url, openai_at(url) as client:
+        lost = asked(client, handle)
+        assert (lost.usage.input_tokens, warned_of(lost)) == (none, ["thought_not_found"])
 
 
 def test_the_default_models_next_turn_computes_only_what_is_new(url, client, model):

@@ -1,4 +1,4 @@
-"""The Responses wire, as the official SDK sees it. Tools are asked of a scripted model that calls all it is shown."""
+"""The Responses wire, as the official SDK sees it. Tools are asked of a scripted model that calls them."""
 
 import json
 
@@ -57,12 +57,6 @@ def test_bad_fields_are_named(client, model, fields, error, param):
     assert caught.value.param == param
 
 
-@pytest.fixture(scope="module")
-def demo(demo_url):
-    with openai.OpenAI(base_url=f"{demo_url}/v1", api_key="none", max_retries=0) as made:
-        yield made
-
-
 def test_calls_whole_and_streamed(demo):
     response = demo.responses.create(model="demo", input="Look.", tools=TOOLS)
     assert [item.type for item in response.output] == ["reasoning", "message", "function_call", "custom_tool_call"]
@@ -80,9 +74,10 @@ def test_goes_round(demo):
     response = demo.responses.create(model="demo", input="Look.", tools=TOOLS)
     history = [{"role": "user", "content": "Look."}]
     history += [item.model_dump(exclude_none=True) for item in response.output]
-    history.append({"type": "function_call_output", "call_id": "call_0", "output": "a.txt"})
+    read, patch = (item.call_id for item in response.output[2:])
+    history.append({"type": "function_call_output", "call_id": read, "output": "a.txt"})
     history.append(
-        {"type": "custom_tool_call_output", "call_id": "call_1", "output": [{"type": "input_text", "text": "done"}]}
+        {"type": "custom_tool_call_output", "call_id": patch, "output": [{"type": "input_text", "text": "done"}]}
     )
     last = demo.responses.create(model="demo", input=history, tools=TOOLS)
-    assert last.output_text == "patch said: done"
+    assert last.output_text == "It said: done"

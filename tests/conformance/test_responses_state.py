@@ -9,17 +9,18 @@ import time
 
 import openai
 import pytest
-from conftest import command, demo
-from server import running
+from conftest import command, demo_command
+from sdks import openai_at
+from server import killed, running
 
-LONG = {"ignore_eos": True}  # the scripted model goes on until it is stopped
+LONG = {"ignore_eos": True}  # a model goes on to its limit
 
 
 @contextlib.contextmanager
 def served(folder):
     """A client of a server over this state folder."""
-    started = contextlib.contextmanager(running)([demo(), str(folder)])
-    with started as url, openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=60) as client:
+    started = contextlib.contextmanager(running)(demo_command("--state-dir", str(folder)))
+    with started as url, openai_at(url, timeout=60) as client:
         yield client
 
 
@@ -48,7 +49,7 @@ def test_create_retrieve_delete(sdk):
     assert found.to_dict() == made.to_dict()
     assert found.metadata == {"a": "b"}
     assert found.instructions == "Be brief"
-    assert found.usage.input_tokens_details.cached_tokens == 6
+    assert found.usage.input_tokens_details.cached_tokens == 0
     assert found.usage.output_tokens_details.reasoning_tokens == 0
     sdk.responses.delete(made.id)
     with pytest.raises(openai.NotFoundError) as caught:
@@ -90,13 +91,13 @@ def test_tools_go_round_by_ids(sdk):
     call = next(item for item in first.output if item.type == "function_call")
     result = {"type": "function_call_output", "call_id": call.call_id, "output": "a.txt"}
     last = sdk.responses.create(model="demo", input=[result], tools=tools, previous_response_id=first.id)
-    assert last.output_text == "read said: a.txt"
+    assert last.output_text == "It said: a.txt"
     history = [{"role": "user", "content": "Look."}, {"type": "item_reference", "id": call.id}, result]
-    assert sdk.responses.create(model="demo", input=history, tools=tools).output_text == "read said: a.txt"
+    assert sdk.responses.create(model="demo", input=history, tools=tools).output_text == "It said: a.txt"
 
 
 def test_background_is_polled(sdk):
-    made = sdk.responses.create(model="demo", input="Hi", background=True)
+    made = sdk.responses.create(model="demo", input="Slow", background=True)
     assert made.status in ("queued", "in_progress")
     done = wait_for(sdk, made)
     assert done.status == "completed"
@@ -105,7 +106,7 @@ def test_background_is_polled(sdk):
 
 
 def test_background_is_cancelled(sdk):
-    made = sdk.responses.create(model="demo", input="Hi", background=True, extra_body=LONG)
+    made = sdk.responses.create(model="demo", input="Endless", background=True)
     assert sdk.responses.cancel(made.id).status == "cancelled"
     assert sdk.responses.cancel(made.id).status == "cancelled"
     assert sdk.responses.retrieve(made.id).status == "cancelled"
@@ -115,7 +116,7 @@ def test_background_is_cancelled(sdk):
 
 
 def test_a_stream_is_resumed(sdk):
-    with sdk.responses.create(model="demo", input="Hi", background=True, stream=True) as stream:
+    with sdk.responses.create(model="demo", input="Slow", background=True, stream=True) as stream:
         head = [next(stream) for _ in range(6)]
     made = head[0].response.id
     rest = list(sdk.responses.retrieve(made, stream=True, starting_after=head[-1].sequence_number))
@@ -132,13 +133,9 @@ def test_a_stream_is_resumed(sdk):
 
 
 def test_a_restart_in_the_middle(tmp_path):
-    process = subprocess.Popen([demo(), str(tmp_path / "state")], stdout=subprocess.PIPE, text=True)
-    base = process.stdout.readline().split()[-1]
-    with openai.OpenAI(base_url=f"{base}/v1", api_key="none", max_retries=0) as client:
-        made = client.responses.create(model="demo", input="Hi", background=True, extra_body=LONG)
+    with killed(demo_command("--state-dir", str(tmp_path / "state"))) as url, openai_at(url) as client:
+        made = client.responses.create(model="demo", input="Endless", background=True)
         assert client.responses.retrieve(made.id).status in ("queued", "in_progress")
-    process.kill()
-    process.wait()
     with served(tmp_path / "state") as client:
         found = client.responses.retrieve(made.id)
         assert found.status == "failed"
@@ -147,7 +144,8 @@ def test_a_restart_in_the_middle(tmp_path):
 
 
 def test_input_tokens(sdk):
-    assert sdk.responses.input_tokens.count(model="demo", input="Hi").input_tokens == 7
+    counted = sdk.responses.input_tokens.count(model="demo", input="Hi").input_tokens
+    assert counted == sdk.responses.create(model="demo", input="Hi").usage.input_tokens > 0
 
 
 def test_many_at_once(sdk):
@@ -249,7 +247,7 @@ def test_keys_and_purge_of_the_real_server(tmp_path):
     words = [*command(), "--state-dir", str(state), "--api-key-file", str(keys)]
     assert "nothing is kept" in privacy("show", "--state-dir", str(state))
     with contextlib.contextmanager(running)(words) as url:
-        alpha, beta = (openai.OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0) for key in ("alpha", "beta"))
+        alpha, beta = (openai_at(url, api_key=key) for key in ("alpha", "beta"))
         model = alpha.models.list().data[0].id
         made = alpha.responses.create(model=model, input="My word is xylophone.", store=True, max_output_tokens=8)
         assert alpha.responses.retrieve(made.id).output_text == made.output_text
@@ -270,11 +268,11 @@ def test_keys_and_purge_of_the_real_server(tmp_path):
 def test_an_end_of_the_real_server_in_the_middle(tmp_path):
     words = [*command(), "--drain", "0", "--state-dir", str(tmp_path / "state")]
     with contextlib.contextmanager(running)(words) as url:
-        client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        client = openai_at(url)
         model = client.models.list().data[0].id
         made = client.responses.create(model=model, input="Hi", background=True, extra_body=LONG)
     with contextlib.contextmanager(running)(words) as url:
-        client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        client = openai_at(url)
         found = client.responses.retrieve(made.id)
         assert found.status == "failed"
         assert "stopped" in found.error.message
@@ -284,7 +282,7 @@ def test_an_end_of_the_real_server_in_the_middle(tmp_path):
 def test_truncation_of_the_real_server(tmp_path):
     words = [*command(), "--context", "512", "--state-dir", str(tmp_path / "state")]
     with contextlib.contextmanager(running)(words) as url:
-        client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        client = openai_at(url)
         model = client.models.list().data[0].id
         turns = [{"role": role, "content": "word " * 60} for _ in range(8) for role in ("user", "assistant")]
         turns.append({"role": "user", "content": "What is the capital of France?"})

@@ -12,6 +12,7 @@ import urllib.request
 import anthropic
 import openai
 import pytest
+from sdks import anthropic_at, openai_at
 from server import BINARY, ENVIRONMENT, ROOT, find_url, scripted
 
 PATCH = '*** Begin "a"\n+\tcafé \\ 😀\n'
@@ -68,7 +69,7 @@ def url(script):
 
 @pytest.fixture(scope="module")
 def chat(url):
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as made:
+    with openai_at(url) as made:
         yield made
 
 
@@ -78,7 +79,7 @@ def ask(chat, text, **fields):
 
 def chat_round(url, stream):
     """(thinking, text, calls, last words) of the whole task."""
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
+    with openai_at(url) as client:
         fields = {"model": "default_model", "tools": [{"type": "function", "function": TOOL}]}
         if stream:
             with client.chat.completions.stream(messages=QUESTION, **fields) as events:
@@ -93,7 +94,7 @@ def chat_round(url, stream):
 
 
 def messages_round(url, stream):
-    with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as client:
+    with anthropic_at(url) as client:
         tool = {"name": TOOL["name"], "input_schema": TOOL["parameters"]}
         fields = {"model": "default_model", "max_tokens": 300, "tools": [tool]}
         if stream:
@@ -109,7 +110,7 @@ def messages_round(url, stream):
 
 
 def responses_round(url, stream):
-    with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
+    with openai_at(url) as client:
         fields = {"model": "default_model", "store": False, "tools": [{"type": "function", "strict": False, **TOOL}]}
         if stream:
             with client.responses.stream(input=QUESTION, **fields) as events:
@@ -180,7 +181,7 @@ def responses_patch(client, stream):
 @pytest.mark.parametrize("dialect", dialects())
 def test_a_custom_tool_gets_its_text_in_every_dialect(script, dialect):
     for url in scripted(script, "--tool-dialect", dialect):
-        with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
+        with openai_at(url) as client:
             for wire in (chat_patch, responses_patch):
                 for stream in (False, True):
                     pieces, last = wire(client, stream)
@@ -203,7 +204,7 @@ def test_it_refuses_and_breaks_as_it_is_told(chat, url):
         ask(chat, "broken")
     with pytest.raises(openai.APIError, match="the disk is gone"):
         list(ask(chat, "broken", stream=True))
-    claude = anthropic.Anthropic(base_url=url, api_key="none", max_retries=0)
+    claude = anthropic_at(url)
     with claude, pytest.raises(anthropic.RateLimitError):
         claude.messages.create(model="default_model", max_tokens=9, messages=[{"role": "user", "content": "full"}])
 
@@ -305,7 +306,7 @@ def test_a_folder_needs_no_weights(tmp_path, script):
         json.dumps({"eos_token": "<|im_end|>", "chat_template": "{% for m in messages %}{{ m.content }}\n{% endfor %}"})
     )
     for url in scripted(script, str(tmp_path)):
-        with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as chat:
+        with openai_at(url) as chat:
             assert ask(chat, "hello").choices[0].message.content == "Hello."
 
 

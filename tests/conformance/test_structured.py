@@ -10,6 +10,7 @@ import jsonschema
 import openai
 import pytest
 from random_weights import random_checkpoint
+from sdks import openai_at
 from server import BINARY, running
 
 QUESTION = [{"role": "user", "content": "Tell me about a town."}]
@@ -103,7 +104,7 @@ def test_random_schemas_always_validate_on_random_weights(tmp_path, ranks):
     folder = random_checkpoint(tmp_path / "random", seed=5)
     words = [BINARY, "serve", str(folder), "--port", "0", "--ranks", str(ranks)]
     for url in running(words):
-        client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        client = openai_at(url)
         (model,) = [each.id for each in client.models.list().data]
         check_random_schemas(client, model, random.Random(31 + ranks), count=40)
 
