@@ -318,7 +318,7 @@ void read_template_arguments(Fields& fields, Json& out) {
 
 Status finish_fields(const Fields& fields, const ParseContext& context, WireRequest& out) {
   if (fields.error()) return *fields.error();
-  out.ignored = fields.unknown();
+  for (std::string& name : fields.unknown()) out.ignored.push_back(std::move(name));
   if (!context.options.strict_fields || out.ignored.empty()) return {};
   return Error{
       ErrorCode::kInvalid,

@@ -82,7 +82,8 @@ void read_template_arguments(Fields& fields, Json& out);
 /// chat_template_kwargs.thinking_budget. -1 is none.
 void read_guards(Fields& fields, const ParseContext& context, chat::GuardSettings& out);
 
-/// The error kept by `fields`, or the unknown ones: refused or counted.
+/// The error kept by `fields`, or the unknown ones, with those that `out` has already: refused or
+/// counted.
 Status finish_fields(const Fields& fields, const ParseContext& context, WireRequest& out);
 
 }  // namespace tandem::protocol

@@ -229,6 +229,24 @@ TEST_CASE("ollama: a request with nothing to answer finds the model loaded") {
   }
 }
 
+TEST_CASE(
+    "ollama: options that nobody knows are counted, or refused where all fields must be known") {
+  const std::string body = std::string(kAsk) + R"(,"stream":false,"options":{"top_z":1},"more":2})";
+  DirectApi api(thought_text_and_call);
+  CHECK(api.respond("POST", "/api/chat", body).status == 200);
+  const std::string metrics = api.respond("GET", "/metrics").body;
+  for (const char* name : {"options.top_z", "more"}) {
+    CHECK(metrics.find(R"(tandem_ignored_fields_total{field=")" + std::string(name) + R"("} 1)") !=
+          std::string::npos);
+  }
+  Options strict;
+  strict.strict_fields = true;
+  DirectApi strict_api(thought_text_and_call, strict);
+  const net::Response refused = strict_api.respond("POST", "/api/chat", body);
+  CHECK(refused.status == 400);
+  CHECK(refused.body == R"({"error":"the field \"options.top_z\" is not known here"})");
+}
+
 TEST_CASE("ollama: a format binds the answer") {
   DirectApi api(thought_text_and_call);
   const auto schema = [&](const char* format) {
