@@ -118,7 +118,9 @@ class FakeService final : public Service {
       tokens += text ? 7 : std::get<std::vector<gen::TokenId>>(input.prompt).size();
       if (text && *text == "too long")
         return Error{ErrorCode::kTooLarge, "input is too long: 9 tokens > 8 maximum", "input"};
-      vectors.push_back(*unit_vector(vector_of(input), request.dimensions));
+      auto vector = unit_vector(vector_of(input), request.dimensions);
+      if (!vector) return vector.error();
+      vectors.push_back(*std::move(vector));
     }
     last_embedding_ = request;
     embedding_sinks_[request.id] = std::move(sink);

@@ -11,20 +11,13 @@
 #include "net/raw_socket_test.h"
 #include "net/server.h"
 #include "protocol/json.h"
+#include "protocol/tiny_model_test.h"
 
 namespace tandem::protocol {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-const chat::ModelInfo kModel{.id = "org/tiny",
-                             .max_context = 4096,
-                             .native_context = 8192,
-                             .max_output = 2048,
-                             .vocab = 1000,
-                             .created = 7,
-                             .has_chat_template = true};
 
 const char* const kHello = R"({"messages":[{"role":"user","content":"hi"}]})";
 const char* const kStream =
@@ -63,7 +56,7 @@ std::vector<chat::Event> two_words(const chat::Request& request) {
 class Fixture {
  public:
   explicit Fixture(chat::FakeService::Script script = {}, Options options = {}, Probe probe = {})
-      : service_(kModel, std::move(script)),
+      : service_(kTinyModel, std::move(script)),
         api_(service_, clock_, std::move(options), std::move(probe)) {
     net::Router router;
     api_.add_routes(router);

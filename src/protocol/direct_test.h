@@ -9,6 +9,7 @@
 #include "chat/fake_service_test.h"
 #include "protocol/api.h"
 #include "protocol/json.h"
+#include "protocol/tiny_model_test.h"
 
 namespace tandem::protocol {
 
@@ -57,15 +58,7 @@ class KeptReply final : public net::Reply {
 class DirectApi {
  public:
   explicit DirectApi(chat::FakeService::Script script = {}, Options options = {})
-      : service_({.id = "org/tiny",
-                  .max_context = 4096,
-                  .native_context = 8192,
-                  .max_output = 2048,
-                  .vocab = 1000,
-                  .created = 7,
-                  .has_chat_template = true},
-                 std::move(script)),
-        api_(service_, clock_, std::move(options)) {
+      : service_(kTinyModel, std::move(script)), api_(service_, clock_, std::move(options)) {
     api_.add_routes(router_);
   }
 

@@ -9,6 +9,10 @@ namespace tandem::protocol {
 
 using Kind = FieldRule::Kind;
 
+Error broken_rule(const std::string& place, const std::string& rule) {
+  return {ErrorCode::kInvalid, fmt::format("'{}' {}", place, rule), place};
+}
+
 Fields::Fields(const Json& object, std::string path, FieldLog* log)
     : object_(object), path_(std::move(path)), log_(log) {}
 
@@ -28,7 +32,7 @@ void Fields::keep(Error error) {
 }
 
 void Fields::refuse(const std::string& name, const std::string& rule) {
-  keep({ErrorCode::kInvalid, fmt::format("'{}{}' {}", path_, name, rule), path_ + name});
+  keep(broken_rule(path_ + name, rule));
 }
 
 void Fields::refuse_value(const std::string& name, const std::string& rule) {

@@ -13,6 +13,9 @@
 
 namespace tandem::protocol {
 
+/// kInvalid: "'PLACE' RULE".
+Error broken_rule(const std::string& place, const std::string& rule);
+
 /// Reads fields of one object. An absent field and null are the same: the default. A boolean is not
 /// a number. Every reader marks its field as known. Borrows the object. Not thread-safe.
 class Fields {

@@ -30,20 +30,11 @@ struct Place {
   std::vector<chat::Warning>& warnings;
 };
 
-Error wrong(const std::string& path, const std::string& rule) {
-  return {ErrorCode::kInvalid, fmt::format("'{}' {}", path, rule), path};
-}
-
 Error not_supported(const std::string& path, std::string_view type) {
   return {ErrorCode::kUnsupported,
           fmt::format("'{}.type' {} is not supported: this model reads text only", path,
                       literal(shortened(type, 40))),
           path + ".type"};
-}
-
-std::string string_in(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 void append(std::string& text, std::string_view more, std::string_view between = kBetween) {
@@ -53,16 +44,16 @@ void append(std::string& text, std::string_view more, std::string_view between =
 
 /// The type of a block; an error when it has none.
 Result<std::string> type_of(const Json& block, const std::string& path) {
-  if (!block.is_object()) return wrong(path, "must be an object, not " + excerpt(block));
+  if (!block.is_object()) return broken_rule(path, "must be an object, not " + excerpt(block));
   std::string type = string_in(block, "type");
-  if (type.empty()) return wrong(path + ".type", "must be a string that is not empty");
+  if (type.empty()) return broken_rule(path + ".type", "must be a string that is not empty");
   return type;
 }
 
-Result<std::string> text_in(const Json& block, const char* name, const std::string& path) {
+Result<std::string> required_text(const Json& block, const char* name, const std::string& path) {
   const auto text = block.find(name);
   if (text == block.end() || !text->is_string()) {
-    return wrong(fmt::format("{}.{}", path, name), "must be a string");
+    return broken_rule(fmt::format("{}.{}", path, name), "must be a string");
   }
   return text->get<std::string>();
 }
@@ -71,7 +62,7 @@ Result<std::string> text_block(const Json& block, const std::string& path) {
   const auto type = type_of(block, path);
   if (!type) return type.error();
   if (*type != "text") return not_supported(path, *type);
-  return text_in(block, "text", path);
+  return required_text(block, "text", path);
 }
 
 /// Text of a string or of a list of text blocks.
@@ -79,7 +70,7 @@ Result<std::string> plain_text(const Json& content, const std::string& path) {
   if (content.is_null()) return std::string();
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) {
-    return wrong(path, "must be a string or an array of blocks, not " + excerpt(content));
+    return broken_rule(path, "must be a string or an array of blocks, not " + excerpt(content));
   }
   std::string joined;
   for (size_t i = 0; i < content.size(); ++i) {
@@ -96,7 +87,7 @@ Result<std::string> document_text(const Json& block, const std::string& path) {
   const std::string kind =
       source != block.end() && source->is_object() ? string_in(*source, "type") : std::string();
   Result<std::string> text = not_supported(path, "document");
-  if (kind == "text") text = text_in(*source, "data", path + ".source");
+  if (kind == "text") text = required_text(*source, "data", path + ".source");
   if (kind == "content") text = plain_text((*source)["content"], path + ".source.content");
   if (!text) return text;
   std::string out = string_in(block, "title");
@@ -124,7 +115,7 @@ Result<std::string> readable_text(const Json& block,
                                   const std::string& path) {
   if (type == "document") return document_text(block, path);
   if (type == "search_result") return search_result_text(block, path);
-  return text_in(block, "text", path);
+  return required_text(block, "text", path);
 }
 
 /// Models see is_error only as words; most clients write them themselves.
@@ -161,9 +152,9 @@ Result<std::string> result_text(const Json& content,
 }
 
 Status read_result(const Json& block, const std::string& path, Place& place, Content& out) {
-  if (place.role != "user") return wrong(path, "must be in a message of the user");
+  if (place.role != "user") return broken_rule(path, "must be in a message of the user");
   const std::string id = string_in(block, "tool_use_id");
-  if (id.empty()) return wrong(path + ".tool_use_id", "must be a string that is not empty");
+  if (id.empty()) return broken_rule(path + ".tool_use_id", "must be a string that is not empty");
   auto text = result_text(block.value("content", Json()), path + ".content", place.warnings);
   if (!text) return text.error();
   if (block.value("is_error", Json()) == true) text = with_error(std::move(*text));
@@ -177,7 +168,7 @@ Status read_result(const Json& block, const std::string& path, Place& place, Con
 
 Status read_use(const Json& block, const std::string& path, Content& out) {
   const std::string name = string_in(block, "name");
-  if (name.empty()) return wrong(path + ".name", "must be a string that is not empty");
+  if (name.empty()) return broken_rule(path + ".name", "must be a string that is not empty");
   Json input = block.value("input", Json());
   if (input.is_null()) input = Json::object();
   Json call;
@@ -203,7 +194,7 @@ Status read_answer_block(const Json& block,
   if (type == "redacted_thinking") return {};
   if (type == "tool_use") return read_use(block, path, out);
   if (type == "thinking" || type == "text") {
-    auto text = text_in(block, type.c_str(), path);
+    auto text = required_text(block, type.c_str(), path);
     if (!text) return text.error();
     (type == "text" ? out.text : out.thinking) += *text;
     return {};
@@ -229,7 +220,7 @@ Status read_block(const Json& block, const std::string& path, Place& place, Cont
 Result<Content> read_content(const Json& message, Place place) {
   Content out;
   const auto content = message.find("content");
-  if (content == message.end()) return wrong(place.path, "is missing");
+  if (content == message.end()) return broken_rule(place.path, "is missing");
   if (!content->is_array()) {
     auto text = plain_text(*content, place.path);
     if (!text) return text.error();
@@ -248,10 +239,10 @@ Status read_message(const Json& message,
                     const std::string& path,
                     std::vector<chat::Warning>& warnings,
                     Json& out) {
-  if (!message.is_object()) return wrong(path, "must be an object, not " + excerpt(message));
+  if (!message.is_object()) return broken_rule(path, "must be an object, not " + excerpt(message));
   const std::string role = string_in(message, "role");
   if (role != "user" && role != "assistant" && role != "system") {
-    return wrong(path + ".role", "must be user, assistant or system");
+    return broken_rule(path + ".role", "must be user, assistant or system");
   }
   auto content =
       read_content(message, {.path = path + ".content", .role = role, .warnings = warnings});

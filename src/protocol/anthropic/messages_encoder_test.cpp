@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "net/sse.h"
+#include "protocol/encoder_stream_test.h"
 #include "protocol/json.h"
 
 namespace tandem::protocol::anthropic {
@@ -44,22 +45,7 @@ chat::Event end(chat::FinishReason reason, std::string stop = {}) {
 }
 
 std::string stream(AnswerEncoder& encoder, const std::vector<chat::Event>& events) {
-  std::string out;
-  for (const chat::Event& one : events) {
-    if (const auto* delta = std::get_if<chat::Delta>(&one.body)) {
-      out += encoder.delta(0, *delta);
-    } else if (const auto* call = std::get_if<chat::CallStarted>(&one.body)) {
-      out += encoder.call_started(0, *call);
-    } else if (const auto* piece = std::get_if<chat::CallArguments>(&one.body)) {
-      out += encoder.call_arguments(0, *piece);
-    } else if (const auto* ended = std::get_if<chat::CallEnded>(&one.body)) {
-      out += encoder.call_ended(0, *ended);
-    } else {
-      out += encoder.end(0, std::get<chat::End>(one.body));
-      out += encoder.close(kUsage);
-    }
-  }
-  return out;
+  return streamed(encoder, events, kUsage);
 }
 
 std::vector<Json> events_of(const std::string& bytes) {

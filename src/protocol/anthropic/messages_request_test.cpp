@@ -6,22 +6,15 @@
 #include <sstream>
 
 #include "protocol/anthropic/errors.h"
+#include "protocol/tiny_model_test.h"
 
 namespace tandem::protocol::anthropic {
 namespace {
 
-const chat::ModelInfo kTiny{.id = "org/tiny",
-                            .max_context = 4096,
-                            .native_context = 8192,
-                            .max_output = 4096,
-                            .vocab = 1000,
-                            .created = 1,
-                            .has_chat_template = true};
-
 Result<WireRequest> parse(const std::string& body) {
   Options options;
   options.aliases = {"tiny"};
-  return parse_messages(body, {.model = kTiny, .options = options});
+  return parse_messages(body, {.model = kTinyModel, .options = options});
 }
 
 Result<WireRequest> parse_fields(const std::string& fields) {

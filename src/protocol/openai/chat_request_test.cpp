@@ -7,17 +7,10 @@
 
 #include "protocol/errors.h"
 #include "protocol/openai/completion_request.h"
+#include "protocol/tiny_model_test.h"
 
 namespace tandem::protocol::openai {
 namespace {
-
-const chat::ModelInfo kTiny{.id = "org/tiny",
-                            .max_context = 4096,
-                            .native_context = 8192,
-                            .max_output = 4096,
-                            .vocab = 1000,
-                            .created = 1,
-                            .has_chat_template = true};
 
 Options options() {
   Options out;
@@ -31,7 +24,7 @@ std::string with(const std::string& fields) {
 }
 
 Result<WireRequest> parse(const std::string& body, const Options& rules = options()) {
-  return parse_chat(body, {.model = kTiny, .options = rules});
+  return parse_chat(body, {.model = kTinyModel, .options = rules});
 }
 
 Result<WireRequest> parse_fields(const std::string& fields) { return parse(with(fields)); }
@@ -84,7 +77,7 @@ TEST_CASE("completion request: every broken rule is refused with its status, cod
   for (const Refusal& expected : refusals) {
     CAPTURE(expected.fields);
     const auto wire =
-        parse_completion("{" + expected.fields + "}", {.model = kTiny, .options = options()});
+        parse_completion("{" + expected.fields + "}", {.model = kTinyModel, .options = options()});
     REQUIRE_FALSE(wire);
     CHECK(status_of(wire.error()) == expected.status);
     CHECK(code_of(wire.error()) == expected.code);
@@ -433,7 +426,7 @@ TEST_CASE("chat request: an image in a tool's result is named, not refused") {
 }
 
 TEST_CASE("chat request: a model without a template gets roles as words") {
-  chat::ModelInfo bare = kTiny;
+  chat::ModelInfo bare = kTinyModel;
   bare.has_chat_template = false;
   const auto prompt_of = [&](const std::string& body) {
     const auto wire = parse_chat(body, {.model = bare, .options = options()});
@@ -469,7 +462,8 @@ TEST_CASE("chat request: thinking switches become template arguments") {
 
 TEST_CASE("completion request: a prompt is text or token ids") {
   const auto prompt = [](const std::string& fields) {
-    const auto wire = parse_completion("{" + fields + "}", {.model = kTiny, .options = options()});
+    const auto wire =
+        parse_completion("{" + fields + "}", {.model = kTinyModel, .options = options()});
     return std::get<chat::RawPrompt>(wire.value().request.input).prompt;
   };
   using Ids = std::vector<gen::TokenId>;
@@ -478,7 +472,7 @@ TEST_CASE("completion request: a prompt is text or token ids") {
   CHECK(std::get<Ids>(prompt(R"("prompt":[1,999])")) == Ids{1, 999});
   CHECK(std::get<Ids>(prompt(R"("prompt":[[0]])")) == Ids{0});
   const auto echo = parse_completion(R"({"prompt":"x","echo":true,"suffix":""})",
-                                     {.model = kTiny, .options = options()});
+                                     {.model = kTinyModel, .options = options()});
   CHECK(echo.value().echo == "x");
 }
 

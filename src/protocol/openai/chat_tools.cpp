@@ -9,19 +9,10 @@ namespace {
 
 constexpr size_t kMaxToolName = 512;
 
-Error broken(const std::string& place, const std::string& rule) {
-  return {ErrorCode::kInvalid, fmt::format("'{}' {}", place, rule), place};
-}
-
-std::string text_in(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 /// {"type": "function", "function": {"name", …}}; `kinds`: what else is offered, in words.
 Status check_function(const Json& tool, const std::string& place, const char* kinds) {
-  if (!tool.is_object()) return broken(place, "must be an object, not " + excerpt(tool));
-  const std::string type = text_in(tool, "type");
+  if (!tool.is_object()) return broken_rule(place, "must be an object, not " + excerpt(tool));
+  const std::string type = string_in(tool, "type");
   if (type != "function") {
     return Error{ErrorCode::kUnsupported,
                  fmt::format("'{}.type' {} is not supported: only {}", place,
@@ -29,8 +20,8 @@ Status check_function(const Json& tool, const std::string& place, const char* ki
                  place + ".type"};
   }
   const auto function = tool.find("function");
-  if (function == tool.end() || !function->is_object() || text_in(*function, "name").empty()) {
-    return broken(place + ".function", "must be an object with a name");
+  if (function == tool.end() || !function->is_object() || string_in(*function, "name").empty()) {
+    return broken_rule(place + ".function", "must be an object with a name");
   }
   return {};
 }
@@ -42,20 +33,20 @@ class ToolReader {
       : out_(out), warnings_(warnings) {}
 
   Status read(const Json& tool, const std::string& place) {
-    const bool is_custom = text_in(tool, "type") == "custom";
+    const bool is_custom = string_in(tool, "type") == "custom";
     const char* const kind = is_custom ? "custom" : "function";
     const Status ok = is_custom ? read_custom(tool, place)
                                 : check_function(tool, place, R"("function" and "custom" are)");
     if (!ok) return ok;
     if (!is_custom) out_.functions.push_back(tool);
-    return take_name(text_in(tool[kind], "name"), is_custom, place + "." + kind + ".name");
+    return take_name(string_in(tool[kind], "name"), is_custom, place + "." + kind + ".name");
   }
 
  private:
   Status read_custom(const Json& tool, const std::string& place) {
     const auto custom = tool.find("custom");
     if (custom == tool.end() || !custom->is_object()) {
-      return broken(place + ".custom", "must be an object with a name");
+      return broken_rule(place + ".custom", "must be an object with a name");
     }
     const std::string inside = place + ".custom";
     Fields fields(*custom, inside + ".");
@@ -72,8 +63,8 @@ class ToolReader {
     if (is_custom) out_.custom.insert(name);
     const bool is_new = names_.insert(name).second;
     if (is_new || !out_.custom.contains(name)) return {};
-    return broken(place, fmt::format("{} is the name of another tool, too: give each its own",
-                                     literal(shortened(name, 80))));
+    return broken_rule(place, fmt::format("{} is the name of another tool, too: give each its own",
+                                          literal(shortened(name, 80))));
   }
 
   ChatTools& out_;

@@ -7,20 +7,15 @@
 #include "protocol/json.h"
 #include "protocol/openai/embeddings_encoder.h"
 #include "protocol/openai/embeddings_request.h"
+#include "protocol/tiny_model_test.h"
 
 namespace tandem::protocol::openai {
 namespace {
 
 Result<EmbeddingsRequest> parse_inputs(const std::string& fields, bool strict = false) {
-  const chat::ModelInfo model{.id = "org/tiny",
-                              .max_context = 4096,
-                              .native_context = 8192,
-                              .max_output = 4096,
-                              .vocab = 1000,
-                              .created = 1};
   Options rules;
   rules.strict_fields = strict;
-  return parse_embeddings("{" + fields + "}", {.model = model, .options = rules});
+  return parse_embeddings("{" + fields + "}", {.model = kTinyModel, .options = rules});
 }
 
 using Ids = std::vector<gen::TokenId>;

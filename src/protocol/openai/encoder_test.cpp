@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "net/sse.h"
+#include "protocol/encoder_stream_test.h"
 #include "protocol/json.h"
 #include "protocol/openai/chat_encoder.h"
 #include "protocol/openai/completion_encoder.h"
@@ -151,21 +152,11 @@ std::vector<chat::Event> calling(const std::string& arguments, size_t cut) {
   return out;
 }
 
-std::string stream_of(AnswerEncoder& encoder, const chat::Event& event) {
-  if (const auto* delta = std::get_if<chat::Delta>(&event.body)) return encoder.delta(0, *delta);
-  if (const auto* call = std::get_if<chat::CallStarted>(&event.body))
-    return encoder.call_started(0, *call);
-  if (const auto* piece = std::get_if<chat::CallArguments>(&event.body))
-    return encoder.call_arguments(0, *piece);
-  if (const auto* call = std::get_if<chat::CallEnded>(&event.body))
-    return encoder.call_ended(0, *call);
-  return encoder.end(0, std::get<chat::End>(event.body));
-}
-
 /// Puts a stream's deltas together as clients do.
 Json message_of(const std::string& bytes) {
   Json message{{"role", ""}, {"content", ""}, {"reasoning_content", ""}};
   for (const std::string& data : data_of(bytes)) {
+    if (data == "[DONE]") continue;
     const Json choice = Json::parse(data)["choices"][0];
     if (!choice["finish_reason"].is_null()) message["finish_reason"] = choice["finish_reason"];
     for (const auto& [name, value] : choice["delta"].items()) {
@@ -187,52 +178,42 @@ Json message_of(const std::string& bytes) {
   return message;
 }
 
-TEST_CASE("chat encoder: calls are the same streamed in any cut and whole") {
-  const std::string arguments = R"({"path": "a \"b\"", "n": [1, 2e3]})";
+/// The message of an answer with these arguments, which is the same whole and streamed in any cut.
+Json message_in_any_cut(const std::string& arguments, const std::set<std::string>& custom) {
+  Json message;
   for (size_t cut = 0; cut <= arguments.size(); ++cut) {
     CAPTURE(cut);
-    const auto encoder = make_chat_encoder(head(false, false));
-    std::string bytes;
-    std::vector<Answer> answers(1);
-    for (const chat::Event& event : calling(arguments, cut)) {
-      bytes += stream_of(*encoder, event);
-      answers[0].add(event);
+    const auto encoder = make_chat_encoder(head(false, false), custom);
+    const std::vector<chat::Event> events = calling(arguments, cut);
+    Answer answer;
+    for (const chat::Event& event : events) answer.add(event);
+    message = message_of(streamed(*encoder, events, kUsage));
+    const Json choice = Json::parse(encoder->whole({answer}, kUsage))["choices"][0];
+    CHECK(choice["finish_reason"] == message["finish_reason"]);
+    for (const char* name : {"tool_calls", "content", "reasoning_content"}) {
+      CHECK(choice["message"][name] == message[name]);
     }
-    const Json streamed = message_of(bytes);
-    CHECK(streamed["finish_reason"] == "tool_calls");
-    CHECK(streamed["tool_calls"][0] ==
-          Json::parse(R"({"id":"call_\"a","type":"function","function":{"name":"read"}})")
-              .patch(Json::array(
-                  {{{"op", "add"}, {"path", "/function/arguments"}, {"value", arguments}}})));
-    CHECK(streamed["tool_calls"][1]["function"]["arguments"] == "{}");
-    const Json choice = Json::parse(encoder->whole(answers, kUsage))["choices"][0];
-    CHECK(choice["finish_reason"] == "tool_calls");
-    CHECK(choice["message"]["tool_calls"] == streamed["tool_calls"]);
-    CHECK(choice["message"]["content"] == streamed["content"]);
-    CHECK(choice["message"]["reasoning_content"] == streamed["reasoning_content"]);
   }
+  return message;
+}
+
+TEST_CASE("chat encoder: calls are the same streamed in any cut and whole") {
+  const std::string arguments = R"({"path": "a \"b\"", "n": [1, 2e3]})";
+  const Json message = message_in_any_cut(arguments, {});
+  CHECK(message["finish_reason"] == "tool_calls");
+  Json read{{"name", "read"}, {"arguments", arguments}};
+  CHECK(message["tool_calls"][0] ==
+        Json{{"id", "call_\"a"}, {"type", "function"}, {"function", std::move(read)}});
+  CHECK(message["tool_calls"][1]["function"]["arguments"] == "{}");
 }
 
 TEST_CASE("chat encoder: what a custom tool is given is the same streamed in any cut and whole") {
-  const std::string arguments = R"({"input": "*** Begin\n+\u00e9 \"x\"\n"})";
-  for (size_t cut = 0; cut <= arguments.size(); ++cut) {
-    CAPTURE(cut);
-    const auto encoder = make_chat_encoder(head(false, false), {"read"});
-    std::string bytes;
-    std::vector<Answer> answers(1);
-    for (const chat::Event& event : calling(arguments, cut)) {
-      bytes += stream_of(*encoder, event);
-      answers[0].add(event);
-    }
-    const Json streamed = message_of(bytes);
-    CHECK(streamed["tool_calls"] == Json::parse(R"([{"id":"call_\"a","type":"custom","custom":
-                            {"name":"read","input":"*** Begin\n+\u00e9 \"x\"\n"}},
-                          {"id":"call_b","type":"function","function":
-                            {"name":"ls","arguments":"{}"}}])"));
-    const Json choice = Json::parse(encoder->whole(answers, kUsage))["choices"][0];
-    CHECK(choice["message"]["tool_calls"] == streamed["tool_calls"]);
-    CHECK(choice["finish_reason"] == "tool_calls");
-  }
+  const Json message = message_in_any_cut(R"({"input": "*** Begin\n+\u00e9 \"x\"\n"})", {"read"});
+  CHECK(message["finish_reason"] == "tool_calls");
+  CHECK(message["tool_calls"] == Json::parse(R"([{"id":"call_\"a","type":"custom","custom":
+                          {"name":"read","input":"*** Begin\n+\u00e9 \"x\"\n"}},
+                        {"id":"call_b","type":"function","function":
+                          {"name":"ls","arguments":"{}"}}])"));
 }
 
 TEST_CASE("chat encoder: texts of custom tools of several choices do not mix") {

@@ -16,15 +16,6 @@ namespace {
 constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant",
                                                     "tool"};
 
-Error invalid(const std::string& place, const std::string& rule) {
-  return {ErrorCode::kInvalid, fmt::format("'{}' {}", place, rule), place};
-}
-
-std::string text_or_empty(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 /// Text of a list of parts. Parts of other kinds are refused by name, in results of tools replaced:
 /// a client cannot take them back.
 Result<std::string> join_parts(const Json& parts,
@@ -39,14 +30,14 @@ Result<std::string> join_parts(const Json& parts,
       joined += part.get_ref<const std::string&>();
       continue;
     }
-    if (!part.is_object()) return invalid(here, "must be an object, not " + excerpt(part));
-    const std::string type = text_or_empty(part, "type");
+    if (!part.is_object()) return broken_rule(here, "must be an object, not " + excerpt(part));
+    const std::string type = string_in(part, "type");
     const bool refusal = type == "refusal";
     if (!refusal && type != "text" && type != "input_text" && type != "output_text") {
       const auto given = part.find("type");
       if (type.empty()) {
-        return invalid(here + ".type", "must be a string, not " +
-                                           (given == part.end() ? "absent" : excerpt(*given)));
+        return broken_rule(here + ".type", "must be a string, not " +
+                                               (given == part.end() ? "absent" : excerpt(*given)));
       }
       if (is_result) {
         joined += left_out_of_result(type, warnings);
@@ -60,7 +51,7 @@ Result<std::string> join_parts(const Json& parts,
     const char* key = refusal ? "refusal" : "text";
     const auto text = part.find(key);
     if (text == part.end() || !text->is_string()) {
-      return invalid(fmt::format("{}.{}", here, key), "must be a string");
+      return broken_rule(fmt::format("{}.{}", here, key), "must be a string");
     }
     joined += text->get_ref<const std::string&>();
   }
@@ -79,13 +70,14 @@ Json make_call(const Json& given, const std::string& name, Json arguments) {
 Result<Json> read_custom_call(const Json& call, const std::string& place) {
   const auto custom = call.find("custom");
   if (custom == call.end() || !custom->is_object()) {
-    return invalid(place + ".custom", "must be an object");
+    return broken_rule(place + ".custom", "must be an object");
   }
-  const std::string name = text_or_empty(*custom, "name");
-  if (name.empty()) return invalid(place + ".custom.name", "must be a string that is not empty");
+  const std::string name = string_in(*custom, "name");
+  if (name.empty())
+    return broken_rule(place + ".custom.name", "must be a string that is not empty");
   const auto input = custom->find("input");
   if (input == custom->end() || !input->is_string()) {
-    return invalid(place + ".custom.input", "must be a string");
+    return broken_rule(place + ".custom.input", "must be a string");
   }
   return make_call(call, name, custom_arguments(input->get<std::string>()));
 }
@@ -93,8 +85,8 @@ Result<Json> read_custom_call(const Json& call, const std::string& place) {
 Result<Json> read_tool_call(const Json& call,
                             const std::string& place,
                             std::vector<chat::Warning>& warnings) {
-  if (!call.is_object()) return invalid(place, "must be an object, not " + excerpt(call));
-  const std::string type = text_or_empty(call, "type");
+  if (!call.is_object()) return broken_rule(place, "must be an object, not " + excerpt(call));
+  const std::string type = string_in(call, "type");
   if (type == "custom") return read_custom_call(call, place);
   if (!type.empty() && type != "function") {
     return Error{
@@ -104,17 +96,18 @@ Result<Json> read_tool_call(const Json& call,
   }
   const auto function = call.find("function");
   if (function == call.end() || !function->is_object()) {
-    return invalid(place + ".function", "must be an object");
+    return broken_rule(place + ".function", "must be an object");
   }
-  const std::string name = text_or_empty(*function, "name");
-  if (name.empty()) return invalid(place + ".function.name", "must be a string that is not empty");
+  const std::string name = string_in(*function, "name");
+  if (name.empty())
+    return broken_rule(place + ".function.name", "must be a string that is not empty");
   return make_call(call, name, read_arguments(*function, warnings));
 }
 
 Result<Json> read_tool_calls(const Json& calls,
                              const std::string& place,
                              std::vector<chat::Warning>& warnings) {
-  if (!calls.is_array()) return invalid(place, "must be an array, not " + excerpt(calls));
+  if (!calls.is_array()) return broken_rule(place, "must be an array, not " + excerpt(calls));
   Json out = Json::array();
   for (size_t i = 0; i < calls.size(); ++i) {
     auto call = read_tool_call(calls[i], fmt::format("{}[{}]", place, i), warnings);
@@ -127,15 +120,15 @@ Result<Json> read_tool_calls(const Json& calls,
 Result<Json> read_message(const Json& message,
                           const std::string& place,
                           std::vector<chat::Warning>& warnings) {
-  if (!message.is_object()) return invalid(place, "must be an object, not " + excerpt(message));
-  const std::string role = text_or_empty(message, "role");
+  if (!message.is_object()) return broken_rule(place, "must be an object, not " + excerpt(message));
+  const std::string role = string_in(message, "role");
   if (std::find(kRoles.begin(), kRoles.end(), role) == kRoles.end()) {
     const auto given = message.find("role");
-    return invalid(place + ".role", "must be system, developer, user, assistant or tool, not " +
-                                        (given == message.end() ? "absent" : excerpt(*given)));
+    return broken_rule(place + ".role", "must be system, developer, user, assistant or tool, not " +
+                                            (given == message.end() ? "absent" : excerpt(*given)));
   }
   const bool may_be_empty = role == "assistant" || message.contains("content");
-  if (!may_be_empty) return invalid(place + ".content", "is missing");
+  if (!may_be_empty) return broken_rule(place + ".content", "is missing");
   Result<std::string> content = std::string();
   if (const auto given = message.find("content"); given != message.end()) {
     content = read_content(*given, place + ".content", role == "tool", warnings);
@@ -145,11 +138,11 @@ Result<Json> read_message(const Json& message,
   out["role"] = role;
   out["content"] = std::move(*content);
   for (const char* name : {"name", "tool_call_id"}) {
-    if (const std::string text = text_or_empty(message, name); !text.empty()) out[name] = text;
+    if (const std::string text = string_in(message, name); !text.empty()) out[name] = text;
   }
   if (role != "assistant") return out;
-  std::string thinking = text_or_empty(message, "reasoning_content");
-  if (thinking.empty()) thinking = text_or_empty(message, "reasoning");
+  std::string thinking = string_in(message, "reasoning_content");
+  if (thinking.empty()) thinking = string_in(message, "reasoning");
   if (!thinking.empty()) out["reasoning_content"] = std::move(thinking);
   const auto calls = message.find("tool_calls");
   if (calls == message.end() || calls->is_null() || (calls->is_array() && calls->empty()))
@@ -169,7 +162,7 @@ Result<std::string> read_content(const Json& content,
   if (content.is_null()) return std::string();
   if (content.is_string()) return content.get<std::string>();
   if (content.is_array()) return join_parts(content, place, is_result, warnings);
-  return invalid(place, "must be a string or an array of parts, not " + excerpt(content));
+  return broken_rule(place, "must be a string or an array of parts, not " + excerpt(content));
 }
 
 Json read_arguments(const Json& function, std::vector<chat::Warning>& warnings) {

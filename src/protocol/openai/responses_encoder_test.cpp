@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "net/sse.h"
+#include "protocol/encoder_stream_test.h"
 #include "protocol/openai/responses_request.h"
 
 namespace tandem::protocol::openai {
@@ -54,22 +55,8 @@ std::vector<chat::Event> agent_turn(size_t cut, chat::FinishReason reason) {
 }
 
 std::string whole_stream(AnswerEncoder& encoder, const std::vector<chat::Event>& events) {
-  std::string out = encoder.accepted(10);
-  for (const chat::Event& one : events) {
-    if (const auto* delta = std::get_if<chat::Delta>(&one.body)) {
-      out += encoder.delta(0, *delta);
-    } else if (const auto* call = std::get_if<chat::CallStarted>(&one.body)) {
-      out += encoder.call_started(0, *call);
-    } else if (const auto* piece = std::get_if<chat::CallArguments>(&one.body)) {
-      out += encoder.call_arguments(0, *piece);
-    } else if (const auto* ended = std::get_if<chat::CallEnded>(&one.body)) {
-      out += encoder.call_ended(0, *ended);
-    } else {
-      out += encoder.end(0, std::get<chat::End>(one.body));
-      out += encoder.close(kTurnUsage);
-    }
-  }
-  return out;
+  const std::string start = encoder.accepted(10);
+  return start + streamed(encoder, events, kTurnUsage);
 }
 
 std::vector<Json> numbered_events(const std::string& bytes) {

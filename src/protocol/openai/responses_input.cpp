@@ -12,10 +12,6 @@
 namespace tandem::protocol::openai {
 namespace {
 
-Error bad_item(const std::string& place, const std::string& rule) {
-  return {ErrorCode::kInvalid, fmt::format("'{}' {}", place, rule), place};
-}
-
 Error unknown_item(const Json& item, const std::string& place) {
   return {
       ErrorCode::kNotFound,
@@ -32,7 +28,7 @@ class InputReader {
       : fields_(fields), tools_(tools), warnings_(warnings) {}
 
   Status read(const Json& item, const std::string& place) {
-    if (!item.is_object()) return bad_item(place, "must be an object, not " + excerpt(item));
+    if (!item.is_object()) return broken_rule(place, "must be an object, not " + excerpt(item));
     if (is_reference(item)) return unknown_item(item, place);
     const std::string type = string_in(item, "type");
     if (type.empty() || type == "message") return read_message(item, place);
@@ -67,9 +63,9 @@ class InputReader {
   Status read_message(const Json& item, const std::string& place) {
     const std::string role = string_in(item, "role");
     if (role != "user" && role != "assistant" && role != "system" && role != "developer") {
-      return bad_item(place + ".role", "must be user, assistant, system or developer");
+      return broken_rule(place + ".role", "must be user, assistant, system or developer");
     }
-    if (!item.contains("content")) return bad_item(place + ".content", "is missing");
+    if (!item.contains("content")) return broken_rule(place + ".content", "is missing");
     auto text = read_content(item["content"], place + ".content", false, warnings_);
     if (!text) return text.error();
     if (role != "assistant") {
@@ -83,7 +79,7 @@ class InputReader {
 
   Status read_call(const Json& item, const std::string& type, const std::string& place) {
     const std::string name = string_in(item, "name");
-    if (name.empty()) return bad_item(place + ".name", "must be a string that is not empty");
+    if (name.empty()) return broken_rule(place + ".name", "must be a string that is not empty");
     Json arguments = type == "function_call" ? read_arguments(item, warnings_)
                                              : custom_arguments(string_in(item, "input"));
     Json call;

@@ -4,21 +4,15 @@
 #include <fmt/format.h>
 
 #include "protocol/errors.h"
+#include "protocol/tiny_model_test.h"
 
 namespace tandem::protocol::openai {
 namespace {
 
 Result<WireRequest> parse_response(const std::string& body, bool strict = false) {
-  const chat::ModelInfo model{.id = "org/tiny",
-                              .max_context = 4096,
-                              .native_context = 8192,
-                              .max_output = 4096,
-                              .vocab = 1000,
-                              .created = 1,
-                              .has_chat_template = true};
   Options rules;
   rules.strict_fields = strict;
-  return parse_responses(body, {.model = model, .options = rules});
+  return parse_responses(body, {.model = kTinyModel, .options = rules});
 }
 
 const chat::Conversation& talk_of(const Result<WireRequest>& wire) {
