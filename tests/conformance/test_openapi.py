@@ -40,6 +40,19 @@ def test_every_path_and_field_is_told_in_the_docs(document):
     assert not untold
 
 
+def test_every_warning_and_metric_is_told_in_the_docs():
+    folders = [ROOT / "src" / name for name in ("chat", "protocol", "app")]
+    sources = [path for folder in folders for path in folder.rglob("*.cpp") if not path.name.endswith("_test.cpp")]
+    source = "\n".join(path.read_text() for path in sources)
+    codes = set(re.findall(r'\.code = "(\w+)"', source))
+    metrics = set(re.findall(r'"tandem_(\w+)"', source))
+    assert len(codes) > 10
+    assert len(metrics) > 40
+    wires, http = [(ROOT / "docs" / name).read_text() for name in ("wires.md", "http.md")]
+    assert not [code for code in sorted(codes) if f"`{code}`" not in wires]
+    assert not [name for name in sorted(metrics) if not re.search(rf"`{name}[`{{]", http)]
+
+
 def test_random_requests_find_no_failure(demo_url, tmp_path):
     words = [
         "run",
