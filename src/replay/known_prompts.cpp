@@ -2,15 +2,9 @@
 
 #include <algorithm>
 
+#include "gen/common_tokens.h"
+
 namespace tandem::replay {
-namespace {
-
-size_t common(const std::vector<gen::TokenId>& a, const std::vector<gen::TokenId>& b) {
-  const auto [end, other] = std::ranges::mismatch(a, b);
-  return static_cast<size_t>(end - a.begin());
-}
-
-}  // namespace
 
 KnownPrompts::Added KnownPrompts::add(const std::string& owner,
                                       const std::vector<gen::TokenId>& prompt) {
@@ -19,7 +13,7 @@ KnownPrompts::Added KnownPrompts::add(const std::string& owner,
   size_t most = 0;
   for (auto known = known_.begin(); known != known_.end(); ++known) {
     if (known->owner != owner) continue;
-    const size_t shared = common(*known->tokens, prompt);
+    const size_t shared = gen::common_tokens(*known->tokens, prompt);
     if (closest != known_.end() && shared <= most) continue;
     closest = known;
     most = shared;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "gen/common_tokens.h"
 
 namespace tandem::schedule {
 namespace {
@@ -14,12 +15,6 @@ namespace {
 uint64_t hash_of(Place parent, std::span<const TokenId> tokens) {
   return XXH3_64bits_withSeed(tokens.data(), tokens.size_bytes(),
                               (parent + 1) * 0x9E3779B97F4A7C15ULL);
-}
-
-uint32_t common(std::span<const TokenId> a, std::span<const TokenId> b) {
-  const size_t size = std::min(a.size(), b.size());
-  const auto end = a.begin() + static_cast<std::ptrdiff_t>(size);
-  return static_cast<uint32_t>(std::mismatch(a.begin(), end, b.begin()).first - a.begin());
 }
 
 }  // namespace
@@ -96,7 +91,8 @@ PrefixIndex::Partial PrefixIndex::closest(Place parent,
   uint32_t scanned = 0;
   for (PageId page = first_child(parent); page != kNone && scanned < kScan; ++scanned) {
     const Node& node = nodes_[page];
-    const uint32_t shared = node.ready >= plan ? 0 : common(tokens_of(page), tokens);
+    const auto shared =
+        static_cast<uint32_t>(node.ready >= plan ? 0 : gen::common_tokens(tokens_of(page), tokens));
     if (shared > best.tokens && can_use(page, shared)) best = {.page = page, .tokens = shared};
     if (best.tokens == tokens.size()) break;
     page = node.next;
@@ -140,7 +136,7 @@ bool PrefixIndex::drop_parts(Place parent, std::span<const TokenId> tokens) {
   for (PageId page = first_child(parent); page != kNone && scanned < kScan; ++scanned) {
     const PageId next = nodes_[page].next;
     const bool is_part = nodes_[page].length < tokens.size() && pool_.is_cached(page) &&
-                         common(tokens_of(page), tokens) == nodes_[page].length &&
+                         gen::common_tokens(tokens_of(page), tokens) == nodes_[page].length &&
                          !states_.of(page);  // there is no other inside a page
     // The parent may be cached: erasing its only child must not make it a leaf meanwhile.
     if (is_part) {

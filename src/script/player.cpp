@@ -4,18 +4,15 @@
 #include <utility>
 
 #include "chat/conversation.h"
+#include "gen/common_tokens.h"
 
 namespace tandem::script {
 namespace {
 
 constexpr size_t kTail = 64;  // tokens of a prompt that may hold an opened thought
 
-size_t shared_length(const std::vector<gen::TokenId>& a, const std::vector<gen::TokenId>& b) {
-  return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
-}
-
 bool begins_with(const std::vector<gen::TokenId>& tokens, const std::vector<gen::TokenId>& start) {
-  return shared_length(tokens, start) == start.size();
+  return gen::common_tokens(tokens, start) == start.size();
 }
 
 std::vector<dialect::AnswerPart> without_thinking(std::vector<dialect::AnswerPart> parts) {
@@ -126,7 +123,7 @@ uint32_t Player::remember(const gen::Request& request, const std::vector<gen::To
   size_t shared = 0;
   for (const Remembered& old : remembered_) {
     if (old.salt == request.salt)
-      shared = std::max(shared, shared_length(request.prompt, old.tokens));
+      shared = std::max(shared, gen::common_tokens(request.prompt, old.tokens));
   }
   remembered_.push_front(std::move(now));
   if (remembered_.size() > kRemembered) remembered_.pop_back();
