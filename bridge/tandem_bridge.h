@@ -101,7 +101,8 @@ int32_t tb_template_render(const tb_template* compiled,
 typedef struct tb_grammar tb_grammar;
 typedef struct tb_matcher tb_matcher;
 
-enum { TB_JSON_SCHEMA = 0, TB_REGEX = 1, TB_LARK = 2 };
+// Lark that may read a text in many ways is followed less far: it costs the square.
+enum { TB_JSON_SCHEMA = 0, TB_REGEX = 1, TB_LARK = 2, TB_AMBIGUOUS_LARK = 3 };
 
 // Prepares the vocabulary (up to a second for 250k tokens). The tokenizer may be freed afterwards.
 // logits: entries of a logits row, at least the vocabulary's size.
@@ -130,6 +131,10 @@ int64_t tb_matcher_accepted(tb_matcher* matcher, const uint32_t* ids, size_t cou
 int64_t tb_matcher_may_end(tb_matcher* matcher);
 // 1 when nothing can follow.
 int64_t tb_matcher_has_ended(const tb_matcher* matcher);
+// About what the matcher takes in memory before it has taken anything.
+int64_t tb_matcher_bytes(const tb_matcher* matcher);
+// How many parts of rules the last mask followed: what it cost, whatever the machine does.
+int64_t tb_matcher_followed(const tb_matcher* matcher);
 
 #ifdef __cplusplus
 }

@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use llguidance::api::TopLevelGrammar;
-use llguidance::{Matcher, ParserFactory};
+use llguidance::api::{GrammarInit, TopLevelGrammar};
+use llguidance::{Logger, Matcher, ParserFactory, TokenParser};
 use serde_json::Value;
-use toktrie::{TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
+use toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 
 use crate::ffi::{Failure, Fallible, FAILED};
+use crate::shape::Shape;
 use crate::tokenizer::{Tokenizer, SPECIAL_AS_TEXT};
 use crate::vocabulary::SPECIAL;
 
 pub const JSON_SCHEMA: u32 = 0;
 pub const REGEX: u32 = 1;
 pub const LARK: u32 = 2;
+pub const AMBIGUOUS_LARK: u32 = 3;
 
 const MAX_GRAMMAR_BYTES: usize = 1 << 20;
 /// Intersections of patterns cost exponential time while they compile.
@@ -88,10 +90,17 @@ impl GrammarCompiler {
                 TopLevelGrammar::from_json_schema(schema)
             }
             REGEX => TopLevelGrammar::from_regex(source),
-            LARK => TopLevelGrammar::from_lark(source.to_string()),
+            LARK | AMBIGUOUS_LARK => TopLevelGrammar::from_lark(source.to_string()),
             _ => return Err("unknown kind of grammar".into()),
         };
-        let matcher = Matcher::new(self.factory.create_parser(grammar));
+        let parser = self.parser(grammar, kind)?;
+        let shape = Shape::of(parser.parser.grammar());
+        if let Some(name) = shape.endless {
+            return Err(format!("endless readings: {name}").into());
+        }
+        // Found by measuring: the lexer's expressions are there several times.
+        let bytes = 5 * parser.parser.lexer_stats().num_bytes + 200 * shape.parts;
+        let matcher = Matcher::new(Ok(parser));
         match matcher.get_error() {
             Some(error) => Err(error.into()),
             None => Ok(GrammarMatcher {
@@ -99,8 +108,26 @@ impl GrammarCompiler {
                 mask_words: self.mask_words,
                 eos: self.eos.clone(),
                 ends: 0,
+                bytes,
             }),
         }
+    }
+
+    /// With limits of what one place of an answer may leave open, and of what one mask may cost: a
+    /// mask that meets them takes some tenths of a second.
+    fn parser(&self, grammar: TopLevelGrammar, kind: u32) -> Fallible<TokenParser> {
+        let mut limits = self.factory.limits().clone();
+        limits.step_max_items = 50_000;
+        limits.step_lexer_fuel = 4_000_000;
+        // Of one reading each, so that what is within the bounds of schemas stays below; of many
+        // readings the work is the square.
+        limits.max_items_in_row = if kind == AMBIGUOUS_LARK { 2000 } else { 20_000 };
+        Ok(self.factory.create_parser_from_init_ext(
+            GrammarInit::Serialized(grammar),
+            Logger::new(0, 0),
+            InferenceCapabilities::default(),
+            limits,
+        )?)
     }
 }
 
@@ -163,15 +190,29 @@ pub struct GrammarMatcher {
     eos: Arc<[TokenId]>,
     /// End-of-text ids taken after the grammar was complete; the matcher does not know of them.
     ends: usize,
+    /// What a matcher takes in memory at its beginning, about.
+    bytes: usize,
 }
 
 impl GrammarMatcher {
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What the last mask followed: parts of rules, over all the tokens that it looked at.
+    pub fn followed(&self) -> usize {
+        self.matcher
+            .last_step_stats()
+            .map_or(0, |stats| stats.all_items)
+    }
+
     pub fn duplicate(&self) -> GrammarMatcher {
         GrammarMatcher {
             matcher: self.matcher.deep_clone(),
             mask_words: self.mask_words,
             eos: self.eos.clone(),
             ends: self.ends,
+            bytes: self.bytes,
         }
     }
 

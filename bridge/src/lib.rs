@@ -5,6 +5,7 @@
 mod ffi;
 mod grammar;
 mod python;
+mod shape;
 mod template;
 mod tokenizer;
 mod vocabulary;

@@ -25,8 +25,10 @@ Error unusable(std::string message, const std::string& field) {
   return {.code = ErrorCode::kInvalid, .message = std::move(message), .field = field};
 }
 
-gen::Grammar lark(std::string source) {
-  return {.kind = gen::GrammarKind::kLark, .source = std::move(source)};
+gen::Grammar lark(std::string source, const AnswerForm& form = {}) {
+  const bool is_clients = form.kind == Kind::kLark;
+  return {.kind = is_clients ? gen::GrammarKind::kAmbiguousLark : gen::GrammarKind::kLark,
+          .source = std::move(source)};
 }
 
 const Conversation* conversation_of(const Request& request) {
@@ -53,12 +55,38 @@ bool has_strict_tools(const Conversation& conversation) {
   return std::ranges::any_of(tools.list(), &dialect::Tool::strict);
 }
 
+/// The grammars of one request, which share the time of one.
+class Checks {
+ public:
+  explicit Checks(grammar::Compiler& compiler) : compiler_(compiler), left_(compiler.time()) {}
+
+  Status usable(const gen::Grammar& grammar) { return compiler_.check(grammar, left_); }
+
+  Bound checked(gen::Grammar grammar, const std::string& field) {
+    if (Status fits = usable(grammar); !fits) return about(fits.error(), field);
+    return std::optional(std::move(grammar));
+  }
+
+  /// The same in half of the time that is left, so that there is some for another one.
+  Bound checked_in_half(gen::Grammar grammar, const std::string& field) {
+    const auto kept = left_ / 2;
+    left_ -= kept;
+    auto out = checked(std::move(grammar), field);
+    left_ += kept;
+    return out;
+  }
+
+ private:
+  grammar::Compiler& compiler_;
+  grammar::Compiler::Duration left_;
+};
+
 /// Each by itself first: in a larger grammar errors would name another place.
-Status check_text_rules(const Conversation& conversation, const GrammarPlace& place) {
+Status check_text_rules(const Conversation& conversation, Checks& checks) {
   for (const auto& [tool, rule] : conversation.text_rules) {
     const gen::Grammar alone{.kind = gen::GrammarKind::kRegex, .source = rule.pattern};
     Status usable = grammar::check_source(alone);
-    if (usable) usable = place.compiler.check(alone);
+    if (usable) usable = checks.usable(alone);
     if (!usable) return about(usable.error(), rule.field);
   }
   return {};
@@ -77,7 +105,7 @@ Status check_form(const AnswerForm& form) {
       if (form.source.find("::=") != std::string::npos) {
         return unusable("grammars are written in Lark; EBNF (::=) is not offered", form.field);
       }
-      return grammar::check_source(lark(form.source));
+      return grammar::check_source(lark(form.source, form));
     case Kind::kChoice:
     case Kind::kAny:
       break;
@@ -102,7 +130,7 @@ dialect::TextForm text_form(const AnswerForm& form) {
 
 /// The text alone, without anything before it.
 gen::Grammar plain_grammar(const AnswerForm& form) {
-  if (form.kind == Kind::kLark) return lark(form.source);
+  if (form.kind == Kind::kLark) return lark(form.source, form);
   return lark("start: " + text_form(form).expression);
 }
 
@@ -122,11 +150,6 @@ dialect::GrammarRequest request_for(const Conversation& conversation,
     return id && words.stands_alone(*id) ? id : std::nullopt;
   };
   return request;
-}
-
-Bound checked(gen::Grammar grammar, const GrammarPlace& place, const std::string& field) {
-  if (Status usable = place.compiler.check(grammar); !usable) return about(usable.error(), field);
-  return std::optional(std::move(grammar));
 }
 
 Status check_names(const CallRule& rule, const dialect::Tools& tools) {
@@ -168,35 +191,34 @@ Status check_tools(const dialect::Tools& tools) {
   return {};
 }
 
-Bound required_calls(const Conversation& conversation, const GrammarPlace& place) {
+Bound required_calls(const Conversation& conversation, const GrammarPlace& place, Checks& checks) {
   const dialect::Tools tools = tools_of(conversation);
   const std::string& field = conversation.calls.field;
   if (Status named = check_names(conversation.calls, tools); !named) return named.error();
   if (Status fit = check_tools(tools); !fit) return fit.error();
-  auto exact =
-      checked(lark(dialect::call_grammar(place.dialect, request_for(conversation, tools, place))),
-              place, field);
-  const bool has_loose = !std::ranges::all_of(tools.list(), &dialect::Tool::strict);
-  if (exact || exact.error().code != ErrorCode::kInvalid || !has_loose) return exact;
-  const dialect::Tools loose = tools.loosened();
-  return checked(
-      lark(dialect::call_grammar(place.dialect, request_for(conversation, loose, place))), place,
-      field);
+  const auto grammar_for = [&](const dialect::Tools& of) {
+    return lark(dialect::call_grammar(place.dialect, request_for(conversation, of, place)));
+  };
+  if (std::ranges::all_of(tools.list(), &dialect::Tool::strict)) {
+    return checks.checked(grammar_for(tools), field);
+  }
+  auto exact = checks.checked_in_half(grammar_for(tools), field);
+  if (exact || exact.error().code != ErrorCode::kInvalid) return exact;
+  return checks.checked(grammar_for(tools.loosened()), field);
 }
 
-Bound open_calls(const Conversation& conversation, const GrammarPlace& place) {
+Bound open_calls(const Conversation& conversation, const GrammarPlace& place, Checks& checks) {
   const dialect::Tools tools = tools_of(conversation).loosened();
   if (Status fit = check_tools(tools); !fit) return fit.error();
-  return checked(
-      lark(dialect::open_grammar(place.dialect, request_for(conversation, tools, place))), place,
-      "tools");
+  return checks.checked(
+      lark(dialect::open_grammar(place.dialect, request_for(conversation, tools, place))), "tools");
 }
 
-Bound form_grammar(const Request& request, const GrammarPlace& place) {
+Bound form_grammar(const Request& request, const GrammarPlace& place, Checks& checks) {
   const AnswerForm& form = request.form;
-  if (Status usable = check_form(form); !usable) return about(usable.error(), form.field);
+  if (Status fits = check_form(form); !fits) return about(fits.error(), form.field);
   // By itself first: beside thinking and calls it would not show that no text fits it.
-  auto alone = checked(plain_grammar(form), place, form.field);
+  auto alone = checks.checked(plain_grammar(form), form.field);
   const Conversation* conversation = conversation_of(request);
   const bool begins =
       conversation != nullptr && !(conversation->continues_last_message && !place.in_thinking);
@@ -204,8 +226,8 @@ Bound form_grammar(const Request& request, const GrammarPlace& place) {
   const dialect::Tools tools = tools_of(*conversation).loosened();
   auto asked = request_for(*conversation, tools, place);
   asked.behind_thinking = gap_before_form(request, place.model);
-  return checked(lark(dialect::text_grammar(place.dialect, asked, text_form(form))), place,
-                 form.field);
+  return checks.checked(lark(dialect::text_grammar(place.dialect, asked, text_form(form)), form),
+                        form.field);
 }
 
 }  // namespace
@@ -228,15 +250,16 @@ Result<std::optional<gen::Grammar>> answer_grammar(const Request& request,
   if (request.ignore_eos) {
     return unusable("an answer of a form, or with calls of one, ends with it", "ignore_eos");
   }
+  Checks checks(place.compiler);
   const Conversation* conversation = conversation_of(request);
   if (conversation != nullptr) {
-    if (Status usable = check_text_rules(*conversation, place); !usable) return usable.error();
+    if (Status usable = check_text_rules(*conversation, checks); !usable) return usable.error();
   }
   if (conversation != nullptr && conversation->calls.is_required) {
-    return required_calls(*conversation, place);
+    return required_calls(*conversation, place, checks);
   }
-  if (request.form.kind != Kind::kAny) return form_grammar(request, place);
-  return open_calls(*conversation, place);
+  if (request.form.kind != Kind::kAny) return form_grammar(request, place, checks);
+  return open_calls(*conversation, place, checks);
 }
 
 }  // namespace tandem::chat

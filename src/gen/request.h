@@ -58,7 +58,9 @@ enum class Pooling : uint8_t { kMean, kLast };
 /// The largest Request::index_reuse.
 inline constexpr uint32_t kMostIndexReuse = 48;
 
-enum class GrammarKind : uint8_t { kJsonSchema, kRegex, kLark };
+/// kAmbiguousLark is Lark of a client, whose rules may read a text in many ways: they are followed
+/// less far than others, since that costs the square of what is followed.
+enum class GrammarKind : uint8_t { kJsonSchema, kRegex, kLark, kAmbiguousLark };
 
 /// What an answer must be: all of it, to the stop id that ends it. Dialects: as llguidance reads
 /// them. Tokens in Lark are <[id]>.

@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <bit>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -18,6 +18,7 @@
 #include "grammar/matcher.h"
 #include "grammar/matcher_errors.h"
 #include "grammar/source_limits.h"
+#include "grammar/trial.h"
 #include "text/bridge.h"
 
 namespace tandem::grammar {
@@ -32,9 +33,11 @@ bridge::GrammarKind kind_of(gen::GrammarKind kind) {
     case gen::GrammarKind::kRegex:
       return bridge::GrammarKind::kRegex;
     case gen::GrammarKind::kLark:
+      return bridge::GrammarKind::kLark;
+    case gen::GrammarKind::kAmbiguousLark:
       break;
   }
-  return bridge::GrammarKind::kLark;
+  return bridge::GrammarKind::kAmbiguousLark;
 }
 
 Error no_thread(const char* why) {
@@ -108,6 +111,7 @@ struct Compiler::Shared {
   static Status run(const std::shared_ptr<Shared>& shared, std::function<void()> task);
   static void work(const std::shared_ptr<Shared>& shared);
   const Result<Loaded>& vocabulary();
+  Result<bridge::MatcherHandle> matcher(const gen::Grammar& grammar);
   Result<std::unique_ptr<gen::Constraint>> compile(const gen::Grammar& grammar);
 };
 
@@ -155,18 +159,24 @@ const Result<Loaded>& Compiler::Shared::vocabulary() {
   return *loaded;
 }
 
-Result<std::unique_ptr<gen::Constraint>> Compiler::Shared::compile(const gen::Grammar& grammar) {
+/// At its beginning, one answer's own.
+Result<bridge::MatcherHandle> Compiler::Shared::matcher(const gen::Grammar& grammar) {
   const Result<Loaded>& words = vocabulary();
   if (!words) return words.error();
   auto handle = kept.copy(grammar);
-  if (!handle) {
-    if (Status fits = check_source(grammar); !fits) return fits.error();
-    handle = bridge::compile(*words->grammar, kind_of(grammar.kind), grammar.source);
-    if (!handle) return unusable(handle.error().message);
-    kept.keep(grammar, **handle);
-  }
+  if (handle) return handle;
+  if (Status fits = check_source(grammar); !fits) return fits.error();
+  handle = bridge::compile(*words->grammar, kind_of(grammar.kind), grammar.source);
+  if (!handle) return unusable(handle.error().message);
+  kept.keep(grammar, **handle);
+  return handle;
+}
+
+Result<std::unique_ptr<gen::Constraint>> Compiler::Shared::compile(const gen::Grammar& grammar) {
+  auto handle = matcher(grammar);
+  if (!handle) return handle.error();
   return std::unique_ptr<gen::Constraint>(
-      std::make_unique<Matcher>(*std::move(handle), words->logits));
+      std::make_unique<Matcher>(*std::move(handle), vocabulary()->logits));
 }
 
 /// Compiling recurses as deep as SchemaLimits and check_lark allow, at up to 16 KiB a level; of the
@@ -217,90 +227,90 @@ void Compiler::make(const gen::Grammar& grammar, Made made) {
 namespace {
 
 /// One grammar that is checked, and who waits for it.
-struct Check {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool started = false;
-  bool abandoned = false;  // nobody waits any more
-  std::optional<Status> result = {};
+class Check {
+ public:
+  /// False when nobody waits any more.
+  bool start() {
+    const std::lock_guard lock(mutex_);
+    return is_started_ = !is_abandoned_;
+  }
 
   bool is_abandoned() {
-    const std::lock_guard lock(mutex);
-    return abandoned;
+    const std::lock_guard lock(mutex_);
+    return is_abandoned_;
   }
+
+  void end(Status result) {
+    const std::lock_guard lock(mutex_);
+    result_ = std::move(result);
+    changed_.notify_all();
+  }
+
+  /// Waits for what is left of the time that a request has in all.
+  Status wait(Compiler::Duration left, Compiler::Duration in_all) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, left, [this] { return result_.has_value(); });
+    if (result_) return *result_;
+    is_abandoned_ = true;
+    if (is_started_) {
+      const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(in_all);
+      return invalid(fmt::format("it takes longer than {} ms to prepare", most.count()));
+    }
+    return Error{ErrorCode::kBusy, "other grammars are being prepared", "grammar"};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  bool is_started_ = false;
+  bool is_abandoned_ = false;
+  std::optional<Status> result_ = {};
 };
 
-/// Any id that the mask allows but these, by a number; nothing when there is none.
-std::optional<gen::TokenId> choose(const gen::TokenMask& mask,
-                                   const std::vector<gen::TokenId>& but,
-                                   uint32_t number) {
-  std::vector<gen::TokenId> ids;
-  for (size_t word = 0; word < mask.size(); ++word) {
-    for (uint32_t bits = mask[word]; bits != 0; bits &= bits - 1) {
-      const auto id = static_cast<gen::TokenId>(word * 32 + std::countr_zero(bits));
-      if (std::ranges::find(but, id) == but.end()) ids.push_back(id);
-    }
-  }
-  if (ids.empty()) return std::nullopt;
-  return ids[number % ids.size()];
-}
-
-/// The beginning of some answer: bounds of the matcher's work that show only once it takes tokens,
-/// as too many alternatives do, should not be met first in the middle of one.
-Status outcome(Result<std::unique_ptr<gen::Constraint>> made,
-               const std::vector<gen::TokenId>& eos,
-               Check& check) {
-  constexpr uint32_t kTokens = 24;
-  if (!made) return made.error();
-  gen::Constraint& constraint = **made;
-  auto mask = constraint.allowed();
-  uint32_t number = 2463534242;
-  for (uint32_t taken = 0; mask && taken < kTokens && !check.is_abandoned(); ++taken) {
-    number = number * 1664525 + 1013904223;
-    const auto id = choose(*mask, eos, number >> 8);
-    if (!id) return {};
-    if (Status fits = constraint.take({&*id, 1}); !fits) {
-      mask = fits.error();
-    } else {
-      mask = constraint.allowed();
-    }
-  }
-  if (mask) return {};
-  Error error = mask.error();
-  error.code = ErrorCode::kInvalid;
-  return error;
+/// Walks of the trial may take half of the time that there is, so that what is costly to read is
+/// told from what is slow to compile.
+Trial trial_of(gen::GrammarKind kind,
+               const Loaded& words,
+               std::shared_ptr<Check> check,
+               Compiler::Duration left) {
+  const auto end = std::chrono::steady_clock::now() + left / 2;
+  return {.logits = words.logits,
+          .eos = words.eos,
+          .is_ambiguous = kind == gen::GrammarKind::kAmbiguousLark,
+          .is_over = [check = std::move(check), end] {
+            return check->is_abandoned() || std::chrono::steady_clock::now() >= end;
+          }};
 }
 
 }  // namespace
 
+Compiler::Duration Compiler::time() const { return shared_->options.time; }
+
 Status Compiler::check(const gen::Grammar& grammar) {
+  Duration left = time();
+  return check(grammar, left);
+}
+
+Status Compiler::check(const gen::Grammar& grammar, Duration& left) {
   if (shared_->kept.is_checked(grammar)) return {};
   if (Status fits = check_source(grammar); !fits) return fits;
   prepare();
   if (const auto& words = shared_->vocabulary(); !words) return words.error();
+  const auto start = std::chrono::steady_clock::now();
   const auto check = std::make_shared<Check>();
-  const Status taken = Shared::run(shared_, [shared = shared_, check, grammar] {
-    {
-      const std::lock_guard lock(check->mutex);
-      if (check->abandoned) return;
-      check->started = true;
-    }
-    const Status result = outcome(shared->compile(grammar), shared->vocabulary()->eos, *check);
-    if (result && !check->is_abandoned()) shared->kept.set_checked(grammar);
-    const std::lock_guard lock(check->mutex);
-    check->result = result;
-    check->changed.notify_all();
+  const Status taken = Shared::run(shared_, [shared = shared_, check, grammar, left] {
+    if (!check->start()) return;
+    const auto made = shared->matcher(grammar);
+    check->end(
+        made ? try_beginnings(**made, trial_of(grammar.kind, *shared->vocabulary(), check, left))
+             : Status(made.error()));
   });
   if (!taken) return taken.error();
-  std::unique_lock lock(check->mutex);
-  check->changed.wait_for(lock, shared_->options.time, [&] { return check->result.has_value(); });
-  if (check->result) return *check->result;
-  check->abandoned = true;
-  if (check->started) {
-    return invalid(
-        fmt::format("it takes longer than {} ms to prepare", shared_->options.time.count()));
-  }
-  return Error{ErrorCode::kBusy, "other grammars are being prepared", "grammar"};
+  Status result = check->wait(left, time());
+  left -= std::min(left, Duration(std::chrono::steady_clock::now() - start));
+  if (result) shared_->kept.set_checked(grammar);
+  return result;
 }
 
 }  // namespace tandem::grammar

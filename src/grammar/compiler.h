@@ -16,8 +16,8 @@ namespace tandem::grammar {
 void start_thread(std::function<void()> task);
 
 struct CompilerOptions {
-  /// A grammar that takes longer, its first mask included, is refused. The first ones also wait for
-  /// the vocabulary, which is not counted.
+  /// A grammar that takes longer, the trial of its answers included, is refused. The first ones
+  /// also wait for the vocabulary, which is not counted.
   std::chrono::milliseconds time{800};
   /// Threads that compile at once. One that goes on after its time counts until it ends: nothing
   /// can stop it.
@@ -43,8 +43,16 @@ class Compiler final : public gen::ConstraintFactory {
   /// The time is not bounded but for requests' deadlines: check() was asked before.
   void make(const gen::Grammar& grammar, Made made) override;
 
-  /// Whether make() would take it, and the beginning of an answer stays within the matcher's
-  /// bounds; waits at most options.time. Errors: those of make().
+  using Duration = std::chrono::steady_clock::duration;
+
+  /// What all grammars of one request may take together.
+  Duration time() const;
+
+  /// Whether make() would take it, and beginnings of answers stay within the matcher's bounds;
+  /// waits no longer than what is left of the time, and takes that from it. Errors: those of
+  /// make().
+  Status check(const gen::Grammar& grammar, Duration& left);
+  /// The same with time() of its own.
   Status check(const gen::Grammar& grammar);
 
  private:

@@ -59,6 +59,34 @@ inline Json optional_objects(int count) {
   return list;
 }
 
+/// Alternatives with the same members, none of which must be there.
+inline Json alike_objects(int count, int members) {
+  Json list = Json::array();
+  for (int i = 0; i < count; ++i) {
+    Json schema = {{"type", "object"}};
+    for (int at = 0; at < members; ++at) {
+      schema["properties"]["k" + std::to_string(at)] = {{"type", "string"}};
+    }
+    list.push_back(schema);
+  }
+  return list;
+}
+
+/// Alternatives that a member tells apart which may be missing.
+inline Json vague_objects(int count) {
+  Json list = Json::array();
+  for (int i = 0; i < count; ++i) {
+    list.push_back(
+        {{"type", "object"},
+         {"properties", {{"k" + std::to_string(i), {{"type", "string"}}}, {"t", {{"const", i}}}}}});
+  }
+  return list;
+}
+
+inline Json multiples(int of, double least, double most) {
+  return {{"type", "integer"}, {"multipleOf", of}, {"minimum", least}, {"maximum", most}};
+}
+
 /// References that lead so many levels deep.
 inline Json chain(int length) {
   Json schema = {{"$ref", "#/$defs/d0"}};
@@ -74,6 +102,16 @@ inline std::string alternatives(int count) {
   std::string source = "start: \"a\"";
   for (int i = 1; i < count; ++i) source += " | \"k" + std::to_string(i) + "\"";
   return source + "\n";
+}
+
+/// Rules of two parts each, all of which may be empty.
+inline std::string doubled_rules(int levels) {
+  std::string source = "start: r0\n";
+  for (int level = 0; level < levels; ++level) {
+    const std::string below = "r" + std::to_string(level + 1);
+    source += "r" + std::to_string(level) + ": " + below + " " + below + " |\n";
+  }
+  return source + "r" + std::to_string(levels) + ": \"a\"\n";
 }
 
 /// Terminals that double the ones below tenfold.
@@ -123,6 +161,7 @@ inline std::vector<gen::Grammar> hostile() {
       json(object_of(2000, false)),
       json(object_of(5000, false)),
       json({{"anyOf", objects(3000)}}),
+      json({{"anyOf", alike_objects(40, 100)}}),
       json({{"oneOf", objects(3000)}}),
       json({{"type", "array"}, {"items", {{"anyOf", optional_objects(300)}}}}),
       json(chain(3000)),  // deeper than the compiler's stack
@@ -138,6 +177,10 @@ inline std::vector<gen::Grammar> hostile() {
       {.kind = Kind::kRegex, .source = "((a{900}){900}){900}"},
       {.kind = Kind::kRegex, .source = std::string(5000, '(') + std::string(5000, ')')},
       {.kind = Kind::kRegex, .source = std::string(2 << 20, 'a')},
+      {.kind = Kind::kAmbiguousLark, .source = "start: a*\na: b*\nb: c*\nc: \"x\"*\n"},
+      {.kind = Kind::kAmbiguousLark, .source = "start: s\ns: s s s | \"a\" |\n"},
+      {.kind = Kind::kAmbiguousLark, .source = "start: (line?)*\nline: /[a-z]/\n"},
+      {.kind = Kind::kAmbiguousLark, .source = doubled_rules(30)},
       {.kind = Kind::kLark, .source = "start: missing"},
       {.kind = Kind::kLark, .source = "start: start \"x\" | start\n"},
       {.kind = Kind::kLark, .source = "start: " + nested(60'000, "(", ")")},

@@ -16,6 +16,9 @@ class Matcher final : public gen::Constraint {
   Status take(std::span<const gen::TokenId> tokens) override;
   Result<gen::TokenMask> allowed() override;
 
+  /// How many parts of rules the last mask followed: its work.
+  size_t followed() const { return text::bridge::followed(*handle_); }
+
  private:
   text::bridge::MatcherHandle handle_;
   size_t words_;

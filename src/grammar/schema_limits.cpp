@@ -17,10 +17,14 @@ using Json = nlohmann::json;
 constexpr size_t kMostPatterns = 256;
 constexpr size_t kMostIntersected = 8;
 constexpr size_t kMostNames = 4000;
-constexpr size_t kMostOptional = 400;  // of one object: each takes four of llguidance's 2000 items
+// Of the 20,000 parts that the matcher follows in one place, a member that may be left out takes
+// four, and an alternative seven.
+constexpr size_t kMostOptional = 400;         // of one object
+constexpr size_t kMostOptionalAtOnce = 3000;  // of all alternatives of one place
 constexpr size_t kMostAlternatives = 1000;
 constexpr size_t kMostAlternativesInAll = 4000;
 constexpr size_t kMostLevels = 4000;
+constexpr uint64_t kMostCount = 2147483647;  // of letters or parts, as counts of patterns have it
 constexpr uint64_t kMostMultiple = 100'000;  // of which the compiler makes as many states
 
 /// Their values are data, whatever they look like.
@@ -34,6 +38,18 @@ bool holds_names(std::string_view keyword) {
   static constexpr std::string_view kKeywords[] = {"properties", "patternProperties", "$defs",
                                                    "definitions", "dependentSchemas"};
   return std::ranges::find(kKeywords, keyword) != std::end(kKeywords);
+}
+
+/// Their values count letters, elements or members.
+bool is_count(std::string_view keyword) {
+  static constexpr std::string_view kKeywords[] = {"minLength", "maxLength",     "minItems",
+                                                   "maxItems",  "minProperties", "maxProperties"};
+  return std::ranges::find(kKeywords, keyword) != std::end(kKeywords);
+}
+
+/// As messages quote it.
+std::string shown(const Json& value) {
+  return value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 40);
 }
 
 Error wrong(std::string message) { return {ErrorCode::kInvalid, std::move(message), "grammar"}; }
@@ -50,6 +66,8 @@ Status check_intersection(const Json& parts) {
   if (count > kMostIntersected) return over("patterns in an allOf", count, kMostIntersected);
   return {};
 }
+
+bool is_choice(std::string_view keyword) { return keyword == "anyOf" || keyword == "oneOf"; }
 
 bool is_constant(const Json& schema) {
   return schema.is_object() && (schema.contains("const") || schema.contains("enum"));
@@ -68,6 +86,44 @@ std::set<std::string_view> strings_of(const Json* list) {
     if (each.is_string()) out.insert(each.get_ref<const std::string&>());
   }
   return out;
+}
+
+struct Names {
+  size_t declared = 0;
+  size_t required = 0;
+  size_t both = 0;
+};
+
+Names names_of(const Json& schema) {
+  const Json* properties = member(schema, "properties");
+  const bool has_any = properties != nullptr && properties->is_object();
+  const auto required = strings_of(member(schema, "required"));
+  const auto both = std::ranges::count_if(
+      required, [&](std::string_view name) { return has_any && properties->contains(name); });
+  return {.declared = has_any ? properties->size() : 0,
+          .required = required.size(),
+          .both = static_cast<size_t>(both)};
+}
+
+bool is_schema(const Json& value) { return value.is_object() || value.is_boolean(); }
+
+Error no_schema(std::string_view name, const Json& got) {
+  return wrong(fmt::format("\"{}\" in the schema must be a schema, an object or a boolean, got {}",
+                           name.substr(0, 80), shown(got)));
+}
+
+/// What llguidance takes for a count: 5, and not 5.0 or 5e3.
+Status check_count(const std::string& keyword, const Json& value) {
+  if (value.is_number_unsigned() && value.get<uint64_t>() <= kMostCount) return {};
+  return wrong(
+      fmt::format("{} must be a whole number from 0 to {}, without a point or an "
+                  "exponent, got {}",
+                  keyword, kMostCount, shown(value)));
+}
+
+size_t optional_of(const Json& schema) {
+  const Names names = names_of(schema);
+  return names.declared - names.both;
 }
 
 /// The schema that "#…" names, inside the document.
@@ -98,9 +154,10 @@ uint64_t digits_of(const Json& number) {
 
 Status SchemaLimits::take(const Json& root) {
   heights_.clear();
+  optional_.clear();
   references_.clear();
   levels_ += height_of(root);
-  if (Status fits = check(root); !fits) return fits;
+  if (Status fits = check(root, root); !fits) return fits;
   return check_references(root);
 }
 
@@ -115,65 +172,88 @@ size_t SchemaLimits::height_of(const Json& value) {
 }
 
 /// Requires bounded depth.
-Status SchemaLimits::check(const Json& schema) {
+Status SchemaLimits::check(const Json& root, const Json& schema) {
   if (schema.is_array()) {
     for (const Json& each : schema) {
-      if (Status fits = check(each); !fits) return fits;
+      if (Status fits = check(root, each); !fits) return fits;
     }
   }
   if (!schema.is_object()) return {};
   if (Status fits = check_names(schema); !fits) return fits;
   for (const auto& [name, value] : schema.items()) {
     if (holds_data(name)) continue;
-    if (Status fits = check_member(name, value); !fits) return fits;
+    if (Status fits = check_member(root, name, value); !fits) return fits;
     if (!holds_names(name) || !value.is_object()) {
-      if (Status fits = check(value); !fits) return fits;
+      if (Status fits = check(root, value); !fits) return fits;
       continue;
     }
-    for (const Json& inner : value) {
-      if (Status fits = check(inner); !fits) return fits;
+    for (const auto& [inner_name, inner] : value.items()) {
+      if (name.ends_with("roperties") && !is_schema(inner)) return no_schema(inner_name, inner);
+      if (Status fits = check(root, inner); !fits) return fits;
     }
   }
   return {};
 }
 
-Status SchemaLimits::check_member(const std::string& name, const Json& value) {
+Status SchemaLimits::check_member(const Json& root, const std::string& name, const Json& value) {
   if (name == "$ref" && value.is_string()) references_.insert(value.get<std::string>());
   if (name == "allOf" && value.is_array()) return check_intersection(value);
-  if ((name == "anyOf" || name == "oneOf") && value.is_array()) return check_alternatives(value);
+  if (is_choice(name) && value.is_array()) return check_alternatives(root, value);
+  if (is_count(name)) return check_count(name, value);
+  if (name == "items" && !value.is_array() && !is_schema(value)) return no_schema(name, value);
+  if (name == "additionalProperties" && !is_schema(value)) return no_schema(name, value);
   if (name == "patternProperties" && value.is_object()) return check_patterns(value);
   if (name == "pattern" && value.is_string()) return count_pattern(value.get<std::string>());
   if (name == "multipleOf" && !(value.is_number() && value.get<double>() > 0)) {
-    return wrong(
-        fmt::format("multipleOf must be a number above 0, got {}",
-                    value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 40)));
+    return wrong(fmt::format("multipleOf must be a number above 0, got {}", shown(value)));
   }
   if (name == "multipleOf") return count_multiple(value);
   return {};
 }
 
 Status SchemaLimits::check_names(const Json& schema) {
-  const Json* properties = member(schema, "properties");
-  const bool has_any = properties != nullptr && properties->is_object();
-  const auto required = strings_of(member(schema, "required"));
-  const size_t declared = has_any ? properties->size() : 0;
-  const auto both = static_cast<size_t>(std::ranges::count_if(
-      required, [&](std::string_view name) { return has_any && properties->contains(name); }));
-  names_ += declared + required.size() - both;
+  const Names names = names_of(schema);
+  names_ += names.declared + names.required - names.both;
   if (names_ > kMostNames) return over("properties", names_, kMostNames);
-  if (declared - both <= kMostOptional) return {};
-  return over("properties in one object that are not required", declared - both, kMostOptional);
+  const size_t optional = names.declared - names.both;
+  if (optional <= kMostOptional) return {};
+  return over("properties in one object that are not required", optional, kMostOptional);
 }
 
-Status SchemaLimits::check_alternatives(const Json& list) {
+Status SchemaLimits::check_alternatives(const Json& root, const Json& list) {
   const auto constants = static_cast<size_t>(std::ranges::count_if(list, is_constant));
   const size_t others = list.size() - constants;
   if (others > kMostAlternatives)
     return over("alternatives in one anyOf or oneOf", others, kMostAlternatives);
+  size_t optional = 0;
+  for (const Json& each : list) optional += optional_at(root, each, 0);
+  if (optional > kMostOptionalAtOnce) {
+    return over("properties that are not required in all alternatives of one place", optional,
+                kMostOptionalAtOnce);
+  }
   alternatives_ += list.size();
   if (alternatives_ <= kMostAlternativesInAll) return {};
   return over("alternatives in anyOf and oneOf (one enum may have more)", alternatives_,
               kMostAlternativesInAll);
+}
+
+/// Through references and alternatives of alternatives, as deep as brackets may go.
+size_t SchemaLimits::optional_at(const Json& root, const Json& schema, size_t depth) {
+  if (!schema.is_object() || depth > kMostDepth) return 0;
+  const auto [known, is_new] = optional_.try_emplace(&schema, 0);  // 0 where it leads back
+  if (!is_new) return known->second;
+  size_t count = optional_of(schema);
+  for (const char* keyword : {"anyOf", "oneOf", "allOf"}) {
+    const Json* list = member(schema, keyword);
+    if (list == nullptr || !list->is_array()) continue;
+    for (const Json& each : *list) count += optional_at(root, each, depth + 1);
+  }
+  const Json* path = member(schema, "$ref");
+  const Json* target = path != nullptr && path->is_string()
+                           ? target_of(root, path->get_ref<const std::string&>())
+                           : nullptr;
+  if (target != nullptr) count += optional_at(root, *target, depth + 1);
+  return optional_[&schema] = count;
 }
 
 /// All together, since an allOf makes one number of its own: their least common multiple.

@@ -19,22 +19,23 @@ namespace tandem::grammar {
 class SchemaLimits {
  public:
   /// Adds a schema, whose depth is bounded. Errors: kInvalid, with what is over its bound, a
-  /// reference that leads back to itself, or a number that `multipleOf` cannot be.
+  /// reference that leads back to itself, or a value that its keyword cannot have.
   Status take(const nlohmann::json& root);
 
  private:
   using Json = nlohmann::json;
 
-  Status check(const Json& schema);
-  Status check_member(const std::string& name, const Json& value);
+  Status check(const Json& root, const Json& schema);
+  Status check_member(const Json& root, const std::string& name, const Json& value);
   Status check_names(const Json& schema);
-  Status check_alternatives(const Json& list);
+  Status check_alternatives(const Json& root, const Json& list);
   Status check_patterns(const Json& properties);
   Status check_reference(const Json& root, const std::string& path);
   Status check_references(const Json& root);
   Status count_pattern(const std::string& pattern);
   Status count_multiple(const Json& multiple);
   size_t height_of(const Json& value);
+  size_t optional_at(const Json& root, const Json& schema, size_t depth);
 
   size_t patterns_ = 0;
   size_t names_ = 0;
@@ -43,6 +44,7 @@ class SchemaLimits {
   size_t levels_ = 0;  // of all that references lead to
   // Of the schema that is being added:
   std::unordered_map<const Json*, size_t> heights_;
+  std::unordered_map<const Json*, size_t> optional_;  // members that may begin there
   std::unordered_set<std::string> references_;
 };
 

@@ -35,6 +35,7 @@ Status check_source(const gen::Grammar& grammar) {
     case gen::GrammarKind::kRegex:
       return check_pattern(source);
     case gen::GrammarKind::kLark:
+    case gen::GrammarKind::kAmbiguousLark:
       break;
   }
   return check_lark(source);

@@ -10,7 +10,7 @@
 namespace tandem::plan {
 
 /// The version byte of plans and frames: both change together.
-inline constexpr uint8_t kFormatVersion = 5;
+inline constexpr uint8_t kFormatVersion = 6;
 
 /// Canonical: equal plans give equal bytes.
 Bytes encode(const StepPlan& plan);

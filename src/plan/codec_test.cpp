@@ -71,7 +71,7 @@ TEST_CASE("plan codec: another version is refused by name of both versions") {
   const auto refused = decode_plan(bytes);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kUnsupported);
-  CHECK(refused.error().message == "[plan.codec] format version 9, this build reads 5");
+  CHECK(refused.error().message == "[plan.codec] format version 9, this build reads 6");
 }
 
 TEST_CASE("plan codec: bytes that decode but are not canonical do not exist") {

@@ -13,7 +13,7 @@ inline constexpr uint8_t kLastEnumerator<gen::FinishReason> = 1;
 template <>
 inline constexpr uint8_t kLastEnumerator<gen::Priority> = 1;
 template <>
-inline constexpr uint8_t kLastEnumerator<gen::GrammarKind> = 2;
+inline constexpr uint8_t kLastEnumerator<gen::GrammarKind> = 3;
 template <>
 inline constexpr uint8_t kLastEnumerator<CommKind> = static_cast<uint8_t>(CommKind::kMpi);
 

@@ -47,7 +47,7 @@ TEST_CASE("frames: an unknown version or kind is refused with its number") {
         Error{ErrorCode::kUnsupported, "[plan.frame] unknown frame kind 200"});
   bytes[0] = std::byte{1};
   CHECK(decode_frame(bytes).error() ==
-        Error{ErrorCode::kUnsupported, "[plan.frame] format version 1, this build reads 5"});
+        Error{ErrorCode::kUnsupported, "[plan.frame] format version 1, this build reads 6"});
 }
 
 TEST_CASE("frames: Execute encodes alike with and without a copy of the plan") {
@@ -61,18 +61,18 @@ TEST_CASE("frames: every error code there is travels") {
 
 // The golden file holds every sample frame, each after its length (u32). It changes only together
 // with kFormatVersion.
-TEST_CASE("frames: the bytes of version 5 are those of the golden file") {
+TEST_CASE("frames: the bytes of version 6 are those of the golden file") {
   Writer all;
   for (const Frame& frame : samples::frames()) all(encode(frame));
-  std::ifstream in(TANDEM_SOURCE_DIR "/src/plan/testdata/frames_v5.bin", std::ios::binary);
+  std::ifstream in(TANDEM_SOURCE_DIR "/src/plan/testdata/frames_v6.bin", std::ios::binary);
   const std::string golden{std::istreambuf_iterator<char>(in), {}};
   const Bytes& bytes = all.bytes();
-  CHECK(kFormatVersion == 5);
+  CHECK(kFormatVersion == 6);
   const bool same =
       golden == std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   CHECK(same);
   if (!same) {
-    std::ofstream("frames_v5.bin.actual", std::ios::binary)
+    std::ofstream("frames_v6.bin.actual", std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()),
                static_cast<std::streamsize>(bytes.size()));
   }

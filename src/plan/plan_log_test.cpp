@@ -83,13 +83,13 @@ TEST_CASE("plan log: other files and versions are refused") {
   CHECK(parse_plan_log(zeros).error().code == ErrorCode::kCorrupt);
 }
 
-TEST_CASE("plan log: the bytes of plan version 5 are those of the golden file") {
+TEST_CASE("plan log: the bytes of plan version 6 are those of the golden file") {
   const Bytes bytes = log_of(2);
-  std::ifstream in(TANDEM_SOURCE_DIR "/src/plan/testdata/plan_log_v5.bin", std::ios::binary);
+  std::ifstream in(TANDEM_SOURCE_DIR "/src/plan/testdata/plan_log_v6.bin", std::ios::binary);
   const std::string golden{std::istreambuf_iterator<char>(in), {}};
   const std::string actual(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   CHECK(golden == actual);
-  if (golden != actual) std::ofstream("plan_log_v5.bin.actual", std::ios::binary) << actual;
+  if (golden != actual) std::ofstream("plan_log_v6.bin.actual", std::ios::binary) << actual;
 }
 
 }  // namespace

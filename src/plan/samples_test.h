@@ -63,7 +63,7 @@ inline gen::Request request() {
   r.deadline = std::chrono::milliseconds(1500);
   r.index_reuse = 7;
   r.pooling = gen::Pooling::kLast;
-  r.grammar = {.kind = gen::GrammarKind::kLark, .source = "start: \"a\""};
+  r.grammar = {.kind = gen::GrammarKind::kAmbiguousLark, .source = "start: \"a\""};
   return r;
 }
 

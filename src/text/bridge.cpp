@@ -2,6 +2,7 @@
 
 #include <tandem_bridge.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace tandem::text::bridge {
@@ -109,7 +110,7 @@ Result<GrammarHandle> make_grammar(const tb_tokenizer& tokenizer,
 Result<MatcherHandle> compile(const tb_grammar& grammar,
                               GrammarKind kind,
                               std::string_view source) {
-  static constexpr uint32_t kKinds[] = {TB_JSON_SCHEMA, TB_REGEX, TB_LARK};
+  static constexpr uint32_t kKinds[] = {TB_JSON_SCHEMA, TB_REGEX, TB_LARK, TB_AMBIGUOUS_LARK};
   tb_matcher* handle = nullptr;
   const int32_t code = tb_grammar_compile(&grammar, kKinds[static_cast<size_t>(kind)], data(source),
                                           source.size(), &handle);
@@ -145,6 +146,14 @@ Result<size_t> accepted(tb_matcher& matcher, const std::vector<uint32_t>& ids) {
 Result<bool> may_end(tb_matcher& matcher) { return flag(tb_matcher_may_end(&matcher)); }
 
 Result<bool> has_ended(const tb_matcher& matcher) { return flag(tb_matcher_has_ended(&matcher)); }
+
+size_t bytes(const tb_matcher& matcher) {
+  return static_cast<size_t>(std::max<int64_t>(tb_matcher_bytes(&matcher), 0));
+}
+
+size_t followed(const tb_matcher& matcher) {
+  return static_cast<size_t>(std::max<int64_t>(tb_matcher_followed(&matcher), 0));
+}
 
 Status panic_for_test() { return status(tb_test_panic()); }
 

@@ -58,7 +58,7 @@ Result<std::string> render(const tb_template& compiled,
                            int64_t unix_seconds,
                            int32_t utc_offset_seconds);
 
-enum class GrammarKind : uint8_t { kJsonSchema, kRegex, kLark };
+enum class GrammarKind : uint8_t { kJsonSchema, kRegex, kLark, kAmbiguousLark };
 
 Result<GrammarHandle> make_grammar(const tb_tokenizer& tokenizer,
                                    uint32_t logits,
@@ -71,6 +71,10 @@ Status rollback(tb_matcher& matcher, size_t count);
 Result<size_t> accepted(tb_matcher& matcher, const std::vector<uint32_t>& ids);
 Result<bool> may_end(tb_matcher& matcher);
 Result<bool> has_ended(const tb_matcher& matcher);
+/// About what it takes in memory before it has taken anything, in bytes.
+size_t bytes(const tb_matcher& matcher);
+/// How many parts of rules the last mask followed.
+size_t followed(const tb_matcher& matcher);
 
 /// Panics inside the bridge; returns what came back. For tests.
 Status panic_for_test();

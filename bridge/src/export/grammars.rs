@@ -129,3 +129,17 @@ pub unsafe extern "C" fn tb_matcher_may_end(handle: *mut GrammarMatcher) -> i64 
 pub unsafe extern "C" fn tb_matcher_has_ended(handle: *const GrammarMatcher) -> i64 {
     ffi::guard(|| Ok(i64::from(unsafe { &*handle }.has_ended()?)))
 }
+
+/// # Safety
+/// See the header.
+#[no_mangle]
+pub unsafe extern "C" fn tb_matcher_bytes(handle: *const GrammarMatcher) -> i64 {
+    ffi::guard(|| Ok(unsafe { &*handle }.bytes() as i64))
+}
+
+/// # Safety
+/// See the header.
+#[no_mangle]
+pub unsafe extern "C" fn tb_matcher_followed(handle: *const GrammarMatcher) -> i64 {
+    ffi::guard(|| Ok(unsafe { &*handle }.followed() as i64))
+}
