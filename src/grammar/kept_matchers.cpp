@@ -6,7 +6,6 @@ namespace tandem::grammar {
 namespace {
 
 constexpr size_t kMostKept = 16;
-constexpr size_t kMostBytes = size_t{512} << 10;
 
 }  // namespace
 
@@ -27,15 +26,16 @@ Result<text::bridge::MatcherHandle> KeptMatchers::copy(const gen::Grammar& gramm
 }
 
 void KeptMatchers::keep(const gen::Grammar& grammar, const tb_matcher& matcher) {
-  if (grammar.source.size() > kMostBytes) return;
+  const size_t bytes = text::bridge::bytes(matcher) + grammar.source.size();
+  if (bytes > most_bytes_) return;
   auto copy = text::bridge::clone(matcher);
   if (!copy) return;
   const std::lock_guard lock(mutex_);
   if (find(grammar) != nullptr) return;  // another thread's
-  kept_.push_front({.grammar = grammar, .matcher = *std::move(copy)});
-  bytes_ += grammar.source.size();
-  while (kept_.size() > kMostKept || bytes_ > kMostBytes) {
-    bytes_ -= kept_.back().grammar.source.size();
+  kept_.push_front({.grammar = grammar, .matcher = *std::move(copy), .bytes = bytes});
+  bytes_ += bytes;
+  while (kept_.size() > kMostKept || bytes_ > most_bytes_) {
+    bytes_ -= kept_.back().bytes;
     kept_.pop_back();
   }
 }
