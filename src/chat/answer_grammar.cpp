@@ -8,6 +8,7 @@
 
 #include "chat/thinking_close.h"
 #include "dialect/grammar.h"
+#include "grammar/end_tokens.h"
 #include "grammar/source_limits.h"
 
 namespace tandem::chat {
@@ -93,7 +94,7 @@ Status check_text_rules(const Conversation& conversation, Checks& checks) {
 }
 
 /// Before it becomes part of a larger grammar, whose errors would name another place.
-Status check_form(const AnswerForm& form) {
+Status check_form(const AnswerForm& form, const text::ModelText& model) {
   switch (form.kind) {
     case Kind::kJsonSchema:
       return grammar::check_source(
@@ -105,7 +106,8 @@ Status check_form(const AnswerForm& form) {
       if (form.source.find("::=") != std::string::npos) {
         return unusable("grammars are written in Lark; EBNF (::=) is not offered", form.field);
       }
-      return grammar::check_source(lark(form.source, form));
+      if (Status fits = grammar::check_source(lark(form.source, form)); !fits) return fits;
+      return grammar::check_end_tokens(form.source, *model.tokenizer, model.eos);
     case Kind::kChoice:
     case Kind::kAny:
       break;
@@ -216,7 +218,7 @@ Bound open_calls(const Conversation& conversation, const GrammarPlace& place, Ch
 
 Bound form_grammar(const Request& request, const GrammarPlace& place, Checks& checks) {
   const AnswerForm& form = request.form;
-  if (Status fits = check_form(form); !fits) return about(fits.error(), form.field);
+  if (Status fits = check_form(form, place.model); !fits) return about(fits.error(), form.field);
   // By itself first: beside thinking and calls it would not show that no text fits it.
   auto alone = checks.checked(plain_grammar(form), form.field);
   const Conversation* conversation = conversation_of(request);

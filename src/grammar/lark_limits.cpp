@@ -50,6 +50,7 @@ class Reader {
   explicit Reader(std::string_view source) : source_(source) {}
 
   Status read();
+  const std::vector<std::string_view>& tokens() const { return tokens_; }
 
  private:
   struct Terminal {
@@ -64,6 +65,7 @@ class Reader {
   Status bracket(char c);
   Status schema();
   void quoted(char end);
+  void token();
   void repetition();
   void begin(std::string_view name);
   double size_of(Terminal& terminal);
@@ -80,6 +82,7 @@ class Reader {
   SchemaLimits schemas_;
   std::map<std::string_view, Terminal> terminals_;
   Terminal* current_ = nullptr;
+  std::vector<std::string_view> tokens_;
 };
 
 Status Reader::read() {
@@ -108,6 +111,8 @@ Status Reader::step() {
     quoted(c);
   } else if (rest().starts_with("%json")) {
     return schema();
+  } else if (c == '<') {
+    token();
   } else if (is_name(c)) {
     begins_line_ = begins_line;
     return name();
@@ -174,6 +179,14 @@ void Reader::quoted(char end) {
   if (end == '/') current_->repeats = std::max(current_->repeats, repeats);
 }
 
+/// <…> without a space in it, or a bracket alone.
+void Reader::token() {
+  const size_t end = source_.find_first_of("<> \t\r\n", at_ + 1);
+  const bool is_one = end != std::string_view::npos && source_[end] == '>' && end > at_ + 1;
+  if (is_one) tokens_.push_back(source_.substr(at_, end + 1 - at_));
+  at_ = is_one ? end + 1 : at_ + 1;
+}
+
 /// {n,m} or ~ n..m: its largest number.
 void Reader::repetition() {
   double most = 1;
@@ -222,6 +235,12 @@ double Reader::size_of(Terminal& terminal) {
 Status check_lark(std::string_view source) {
   if (repeats_of(source) > kMostRepeats) return too_many_repeats();
   return Reader(source).read();
+}
+
+std::vector<std::string_view> tokens_in_lark(std::string_view source) {
+  Reader reader(source);
+  static_cast<void>(reader.read());
+  return reader.tokens();
 }
 
 }  // namespace tandem::grammar
