@@ -107,6 +107,18 @@ Task<bool> looks_at(Input& in, const std::vector<std::string>& strings) {
   co_return found < strings.size();
 }
 
+Task<bool> is_cut_inside(Input& in, std::string_view literal) {
+  const Input::Mark start(in);
+  for (const char expected : literal) {
+    const int c = co_await in.peek();
+    if (c == Input::kEnd && in.was_cut_off() && in.saw_end()) co_return !start.text().empty();
+    if (c != static_cast<unsigned char>(expected)) break;
+    in.skip();
+  }
+  start.go_back();
+  co_return false;
+}
+
 Task<bool> skip_space(Input& in) {
   while (true) {
     const int c = co_await in.peek();

@@ -115,6 +115,9 @@ Task<size_t> match_any(Input& in, const std::vector<std::string>& strings);
 /// True when the input goes on with one of the strings. Reads nothing.
 Task<bool> looks_at(Input& in, const std::vector<std::string>& strings);
 
+/// True when the answer was cut off inside of the literal: all that is left begins it. Reads that.
+Task<bool> is_cut_inside(Input& in, std::string_view literal);
+
 /// Always true.
 Task<bool> skip_space(Input& in);
 

@@ -1,5 +1,8 @@
 #include "dialect/json_text.h"
 
+#include <cmath>
+#include <cstdlib>
+
 #include "dialect/input.h"
 
 namespace tandem::dialect {
@@ -100,6 +103,15 @@ bool is_json_number(std::string_view text) {
     at = end;
   }
   return at == text.size();
+}
+
+bool is_in_range(std::string_view number) {
+  return std::isfinite(std::strtod(std::string(number).c_str(), nullptr));
+}
+
+std::string json_number(std::string_view number) {
+  if (is_in_range(number)) return std::string(number);
+  return number.starts_with('-') ? "-1.7976931348623157e308" : "1.7976931348623157e308";
 }
 
 std::string_view trimmed(std::string_view text) {

@@ -21,6 +21,12 @@ std::string spaced_json(const Json& value);
 bool is_json_number(std::string_view text);
 bool is_json_integer(std::string_view text);
 
+/// Whether a double holds a number of JSON, however exactly. Others are refused by many readers.
+bool is_in_range(std::string_view number);
+
+/// A number of JSON as it is written; one that no double holds as the one that is farthest from 0.
+std::string json_number(std::string_view number);
+
 std::string_view trimmed(std::string_view text);
 
 }  // namespace tandem::dialect

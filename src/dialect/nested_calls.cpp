@@ -139,8 +139,12 @@ Task<bool> NestedCalls::read_leaf(Scope scope,
   while (true) {
     const int c = co_await scope.in.peek();
     if (c == Input::kEnd) break;
-    if (c == static_cast<unsigned char>(close[0])) ok = co_await match(scope.in, close);
-    if (ok) break;
+    if (c == static_cast<unsigned char>(close[0])) {
+      ok = co_await match(scope.in, close);
+      if (ok) break;
+      const bool is_cut = co_await is_cut_inside(scope.in, close);
+      if (is_cut) break;
+    }
     scope.in.skip();
     if (is_string) {
       append_escaped(out, static_cast<char>(c));

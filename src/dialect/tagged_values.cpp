@@ -35,6 +35,13 @@ Task<bool> ends_here(Input& in, const TaggedValueStyle& style) {
   co_return found;
 }
 
+/// The answer was cut off in what would end the value here.
+Task<bool> is_cut_in_end(Input& in, const TaggedValueStyle& style) {
+  bool is_cut = co_await is_cut_inside(in, style.close);
+  if (!is_cut && !style.block_end.empty()) is_cut = co_await is_cut_inside(in, style.close_all);
+  co_return is_cut;
+}
+
 /// A JSON string that is appended byte by byte, but for one line break at its end.
 class GrowingString {
  public:
@@ -72,11 +79,14 @@ Task<bool> read_string(Input& in, const TaggedValueStyle& style, std::string& ou
         string.close();
         co_return true;
       }
+      const bool is_cut = co_await is_cut_in_end(in, style);
+      if (is_cut) break;
     }
     in.skip();
     string.add(static_cast<char>(c));
   }
-  string.flush();
+  // A line break there may be the one in front of the tag.
+  if (!in.was_cut_off()) string.flush();
   string.close();
   co_return false;
 }
@@ -88,6 +98,8 @@ Task<bool> read_text(Input& in, const TaggedValueStyle& style, std::string& text
     if (c == static_cast<unsigned char>(style.close[0])) {
       const bool ended = co_await ends_here(in, style);
       if (ended) co_return true;
+      const bool is_cut = co_await is_cut_in_end(in, style);
+      if (is_cut) co_return false;
     }
     in.skip();
     text += static_cast<char>(c);
@@ -102,6 +114,8 @@ Task<bool> read_cdata(Input& in, const TaggedValueStyle& style, Kinds kinds, std
     if (c == Input::kEnd) break;
     ok = co_await match(in, kCdataEnd);
     if (ok) break;
+    const bool is_cut = co_await is_cut_inside(in, kCdataEnd);
+    if (is_cut) break;
     in.skip();
     text += static_cast<char>(c);
   }
@@ -122,6 +136,11 @@ Task<bool> read_tagged_value(Input& in,
     co_await skip_space(in);
     const bool is_cdata = co_await match(in, kCdata);
     if (is_cdata) co_return co_await read_cdata(in, style, kinds, out);
+    const bool is_cut = co_await is_cut_inside(in, kCdata);
+    if (is_cut) {
+      out += typed({}, kinds, style.untyped);
+      co_return false;
+    }
     start.go_back();
   }
   if (style.has_line_breaks) {

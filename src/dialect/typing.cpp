@@ -31,6 +31,16 @@ std::optional<std::string> integer(std::string_view text) {
   return std::string(whole);
 }
 
+/// What no double holds stays text where a string may stand.
+std::optional<std::string> number_of(std::string_view text, Kinds kinds) {
+  std::optional<std::string> number;
+  if ((kinds & kInteger) != 0) number = integer(text);
+  if (!number && (kinds & kNumber) != 0 && is_json_number(text)) number = text;
+  if (!number) return std::nullopt;
+  if ((kinds & kString) != 0 && !is_in_range(*number)) return std::nullopt;
+  return json_number(*number);
+}
+
 /// Words other than "true" and "false" only where nothing else could be meant.
 std::optional<std::string> boolean(std::string_view text, Kinds kinds) {
   const std::string word = lower(text);
@@ -59,7 +69,7 @@ std::string of_unknown_type(std::string_view text, Untyped untyped) {
   if (word == "None") return "null";
   if (word == "true" || word == "True") return "true";
   if (word == "false" || word == "False") return "false";
-  if (is_json_number(word)) return std::string(word);
+  if (is_json_number(word)) return json_number(word);
   if (const auto json = container(word, kObject | kArray)) return *json;
   if (word.size() > 1 && word.front() == word.back() && (word[0] == '"' || word[0] == '\'')) {
     std::string json = read_whole(word, kJsonStyle);
@@ -78,10 +88,7 @@ std::string typed(std::string_view text, Kinds kinds, Untyped untyped) {
     const std::string name = lower(word);
     if (name == "null" || name == "none" || name == "nil") return "null";
   }
-  if ((kinds & (kInteger | kNumber)) != 0) {
-    if (const auto number = integer(word); number && (kinds & kInteger) != 0) return *number;
-    if ((kinds & kNumber) != 0 && is_json_number(word)) return std::string(word);
-  }
+  if (const auto number = number_of(word, kinds)) return *number;
   if ((kinds & kBoolean) != 0) {
     if (const auto word_of = boolean(word, kinds)) return *word_of;
   }

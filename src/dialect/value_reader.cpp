@@ -39,7 +39,7 @@ std::string json_of_word(std::string_view word) {
   if (word == "true" || word == "True") return "true";
   if (word == "false" || word == "False") return "false";
   if (word == "null" || word == "None") return "null";
-  return is_json_number(word) ? std::string(word) : json_string(word);
+  return is_json_number(word) ? json_number(word) : json_string(word);
 }
 
 bool ends_word(int c) {
@@ -169,6 +169,8 @@ Task<bool> ValueReader::delimited_string(std::string& to) {
     if (c == static_cast<unsigned char>(style_.quote[0])) {
       const bool is_over = co_await match(in_, style_.quote);
       if (is_over) break;
+      const bool is_cut = co_await is_cut_inside(in_, style_.quote);
+      if (is_cut) co_return false;
     }
     in_.skip();
     append_escaped(to, static_cast<char>(c));
@@ -190,6 +192,8 @@ Task<bool> ValueReader::quoted_string(char quote, std::string& to) {
     if (c == quote) {
       const bool is_over = co_await match(in_, close);
       if (is_over) break;
+      const bool is_cut = co_await is_cut_inside(in_, close);
+      if (is_cut) co_return false;
     }
     in_.skip();
     if (c == '\\') {
