@@ -31,14 +31,33 @@ std::string digits_of(const std::string& response) {
   return response.substr(std::min(response.find('_') + 1, response.size()));
 }
 
-/// Text as the one part of a message.
-Json parts_of(const std::string& role, const Json& content) {
-  if (!content.is_string()) return content;
-  if (role == "assistant") {
-    return Json::array(
-        {Json{{"type", "output_text"}, {"text", content}, {"annotations", Json::array()}}});
+/// The type of parts that say none.
+const char* part_type(const std::string& type, const std::string& role) {
+  if (type == "reasoning") return "reasoning_text";
+  return role == "assistant" ? "output_text" : "input_text";
+}
+
+/// A text as a part; parts with their type.
+Json normal_part(const Json& part, const std::string& type) {
+  if (part.is_object()) {
+    Json out = part;
+    if (string_in(out, "type").empty()) out["type"] = type;
+    return out;
   }
-  return Json::array({Json{{"type", "input_text"}, {"text", content}}});
+  Json out{{"type", type}, {"text", part}};
+  if (type == "output_text") out["annotations"] = Json::array();
+  return out;
+}
+
+/// A text, or a list of texts and parts, as a list of parts; null for what is neither.
+Json normal_parts(const Json& content, const std::string& type) {
+  if (content.is_string()) return Json::array({normal_part(content, type)});
+  if (!content.is_array()) return nullptr;
+  Json out = Json::array();
+  for (const Json& part : content) {
+    if (part.is_string() || part.is_object()) out.push_back(normal_part(part, type));
+  }
+  return out;
 }
 
 Json normal_item(const Json& item, const std::string& id) {
@@ -50,11 +69,13 @@ Json normal_item(const Json& item, const std::string& id) {
   out["id"] = given.empty() ? fmt::format("{}_{}", id_prefix(type), id) : given;
   out["type"] = type;
   for (const auto& [name, value] : item.items()) {
-    if (name != "id" && name != "type") out[name] = value;
-  }
-  if (type == "message") {
-    const auto content = out.find("content");
-    if (content != out.end()) *content = parts_of(string_in(item, "role"), *content);
+    if (name == "content") {
+      out[name] = normal_parts(value, part_type(type, string_in(item, "role")));
+    } else if (name == "arguments" && !value.is_string() && !value.is_null()) {
+      out[name] = dump(value);
+    } else if (name != "id" && name != "type" && !value.is_null()) {
+      out[name] = value;
+    }
   }
   if (!out.contains("status") && type != "reasoning") out["status"] = "completed";
   return out;

@@ -11,8 +11,9 @@
 
 namespace tandem::protocol::openai {
 
-/// The input of a request, a string or items, as items with type, id, status and parts. Ids that
-/// clients gave stay; others are made of the response's.
+/// The input of a request, a string or items, as items with type, id, status and parts, arguments
+/// as text, and without members that are null. Ids that clients gave stay; others are made of the
+/// response's.
 Json normal_items(const Json& input, const std::string& response);
 
 /// Whether this is an object with a string as its id, and whether all of a list are.

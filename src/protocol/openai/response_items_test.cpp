@@ -25,6 +25,24 @@ TEST_CASE("response items: kept input has ids, types and parts") {
   CHECK(normal_items(nullptr, kId).empty());
 }
 
+TEST_CASE("response items: kept input has the types that are told of items") {
+  const Json items = normal_items(Json::parse(R"([
+    {"role":"user","content":["a",{"type":"input_text","text":"b"}],"name":null,"status":null},
+    {"type":"function_call","call_id":"c","name":"f","arguments":{"n":1},"content":7},
+    {"type":"reasoning","content":[{"text":"t"},3],"encrypted_content":null},
+    {"role":"assistant","content":null}])"),
+                                  kId);
+  CHECK(items[0]["content"] ==
+        Json::parse(R"([{"type":"input_text","text":"a"},{"type":"input_text","text":"b"}])"));
+  CHECK_FALSE(items[0].contains("name"));
+  CHECK(items[0]["status"] == "completed");
+  CHECK(items[1]["arguments"] == R"({"n":1})");
+  CHECK(items[1]["content"] == nullptr);
+  CHECK(items[2]["content"] == Json::parse(R"([{"text":"t","type":"reasoning_text"}])"));
+  CHECK_FALSE(items[2].contains("encrypted_content"));
+  CHECK(items[3]["content"] == nullptr);
+}
+
 TEST_CASE("response items: our ids tell their response") {
   CHECK(response_of_item("msg_0123456789abcdef01234567i00") == kId);
   CHECK(response_of_item("fc_0123456789abcdef0123456700") == kId);

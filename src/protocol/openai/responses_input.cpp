@@ -21,6 +21,21 @@ Error unknown_item(const Json& item, const std::string& place) {
       place};
 }
 
+/// Members that are texts in whatever item has them, or null.
+Status check_texts(const Json& item, const std::string& place) {
+  for (const char* name :
+       {"id", "type", "role", "call_id", "name", "namespace", "input", "encrypted_content"}) {
+    const auto found = item.find(name);
+    if (found == item.end() || found->is_null() || found->is_string()) continue;
+    return broken_rule(place + "." + name, "must be a string, not " + excerpt(*found));
+  }
+  if (const auto summary = item.find("summary");
+      summary != item.end() && !summary->is_null() && !summary->is_array()) {
+    return broken_rule(place + ".summary", "must be an array, not " + excerpt(*summary));
+  }
+  return {};
+}
+
 /// Puts items together to messages.
 class InputReader {
  public:
@@ -29,6 +44,7 @@ class InputReader {
 
   Status read(const Json& item, const std::string& place) {
     if (!item.is_object()) return broken_rule(place, "must be an object, not " + excerpt(item));
+    if (const Status texts = check_texts(item, place); !texts) return texts;
     if (is_reference(item)) return unknown_item(item, place);
     const std::string type = string_in(item, "type");
     if (type.empty() || type == "message") return read_message(item, place);

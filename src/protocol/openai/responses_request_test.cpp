@@ -278,6 +278,8 @@ TEST_CASE("responses request: every broken rule is refused with its status and f
        "input[0].content[0].type"},
       {R"({"input":[{"type":"function_call","arguments":"{}"}]})", 400, "input[0].name"},
       {R"({"input":[{"type":"function_call_output","output":7}]})", 400, "input[0].output"},
+      {R"({"input":[{"role":"user","content":"x","call_id":{}}]})", 400, "input[0].call_id"},
+      {R"({"input":[{"type":"reasoning","summary":"x"}]})", 400, "input[0].summary"},
       {R"({"input":"x","tools":{}})", 400, "tools"},
       {R"({"input":"x","tools":["f"]})", 400, "tools[0]"},
       {R"({"input":"x","tools":[{"type":"function"}]})", 400, "tools[0].name"},
