@@ -285,6 +285,32 @@ TEST_CASE("chat request: the model sees a custom tool as a function of one strin
   CHECK(talk.calls.only == std::vector<std::string>{"steer"});
 }
 
+TEST_CASE("chat request: some of the tools are allowed, functions and custom ones") {
+  const auto with_allowed = [](const std::string& mode, const std::string& tools) {
+    return parse_fields(R"("tools":[{"type":"function","function":{"name":"f"}},
+        {"type":"custom","custom":{"name":"say"}},{"type":"function","function":{"name":"g"}}],
+      "tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":")" +
+                        mode + R"(","tools":[)" + tools + "]}}");
+  };
+  const std::string both = R"({"type":"function","function":{"name":"g"}},
+                              {"type":"custom","custom":{"name":"say"}})";
+  const auto some = std::get<chat::Conversation>(with_allowed("auto", both).value().request.input);
+  REQUIRE(some.tools.size() == 2);
+  CHECK(some.tools[0]["function"]["name"] == "say");
+  CHECK(some.tools[1]["function"]["name"] == "g");
+  CHECK(std::get<chat::Conversation>(with_allowed("required", both).value().request.input)
+            .calls.only == std::vector<std::string>{"g", "say"});
+  const auto refusal = [&](const std::string& tool) {
+    return with_allowed("auto", tool).error().message;
+  };
+  CHECK(refusal(R"({"type":"custom","custom":{"name":"sing"}})") ==
+        R"('tool_choice' allows the tool "sing", which is not in 'tools')");
+  CHECK(refusal(R"({"type":"custom","function":{"name":"say"}})") ==
+        "'tool_choice.tools[0].name' must name a tool");
+  CHECK(refusal(R"({"type":"mcp","server_label":"s"})") ==
+        R"('tool_choice.tools[0].type' must be "function" or "custom" here)");
+}
+
 TEST_CASE("chat request: a grammar that cannot be enforced is told of") {
   const auto wire = parse_fields(
       R"("tools":[{"type":"custom","custom":{"name":"t","format":{"type":"grammar","grammar":

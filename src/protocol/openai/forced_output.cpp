@@ -19,7 +19,7 @@ constexpr size_t kMostNameBytes = 512;
 /// Of the wire whose schemas stand in a "json_schema".
 constexpr std::string_view kChatFormat = "response_format";
 
-/// As the model sees it: of {"function": {"name"}} or {"name", "namespace"}.
+/// As the model sees it: of {"type", TYPE: {"name"}} or {"type", "name", "namespace"}.
 std::optional<std::string> tool_name(const Json& entry, const std::string& place, Fields& fields) {
   if (!entry.is_object()) {
     fields.refuse(place, "must be an object, not " + excerpt(entry));
@@ -30,8 +30,7 @@ std::optional<std::string> tool_name(const Json& entry, const std::string& place
   if (type != "function" && type != "custom") {
     outer.refuse("type", R"(must be "function" or "custom" here)");
   }
-  const Json* nested = outer.object("function");
-  if (!nested) nested = outer.object("custom");
+  const Json* nested = outer.error() ? nullptr : outer.object(*type);
   Fields inner(nested ? *nested : entry, place + ".");
   const auto name = inner.string("name", kMostNameBytes);
   const auto name_space = inner.string("namespace", kMostNameBytes);
