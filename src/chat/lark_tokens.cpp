@@ -74,28 +74,31 @@ class LarkScanner {
     at_ += size;
   }
 
-  /// A string, or a pattern, with the flags behind it.
+  /// A string, or a pattern, which may have several lines, with the flags behind it.
   Status text(char quote, Kind kind) {
     std::string inside;
     size_t at = at_ + 1;
-    while (at < source_.size() && source_[at] != quote && source_[at] != '\n') {
+    const bool has_lines = kind == Kind::kRegex;
+    while (at < source_.size() && source_[at] != quote && (has_lines || source_[at] != '\n')) {
       const bool is_escape = source_[at] == '\\' && at + 1 < source_.size();
       if (is_escape) inside += source_[at++];
       inside += source_[at++];
     }
     if (at >= source_.size() || source_[at] != quote) {
-      return lark_error(line_, kind == Kind::kString ? "a string does not end in its line"
-                                                     : "a pattern does not end in its line");
+      return lark_error(line_,
+                        has_lines ? "a pattern does not end" : "a string does not end in its line");
     }
     at_ = at + 1;
     std::string flags;
     while (at_ < source_.size() && is_letter(source_[at_])) flags += source_[at_++];
+    const auto lines = static_cast<int>(std::ranges::count(inside, '\n'));
     if (kind == Kind::kString) {
       auto meant = unescaped(inside);
       if (!meant) return meant.error();
       inside = *std::move(meant);
     }
     tokens_.push_back({.kind = kind, .text = inside, .flags = std::move(flags), .line = line_});
+    line_ += lines;
     return {};
   }
 

@@ -7,9 +7,6 @@
 namespace tandem::grammar {
 namespace {
 
-constexpr size_t kMostGroups = 100;
-constexpr size_t kMostPatternBytes = 4096;
-
 /// The upper number of {n}, {n,} or {n,m} at the start of the text; 1 when it is none of these.
 double count_of(std::string_view text) {
   const size_t end = text.substr(0, 24).find('}');
@@ -48,7 +45,7 @@ class Repeats {
       if (c == '{') {
         last *= count_of(text_.substr(at_));
         ++at_;
-      } else if (c == '(' && depth < kMostGroups) {
+      } else if (c == '(' && depth < kMostDepth) {
         ++at_;
         last = sequence(depth + 1);
         ++at_;

@@ -1,11 +1,14 @@
 // Bounds on regular expressions, before they are compiled.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 #include "base/result.h"
 
 namespace tandem::grammar {
+
+inline constexpr size_t kMostPatternBytes = 4096;
 
 /// Counts inside counts, multiplied, at most; of terminals also over those that they are made of.
 inline constexpr double kMostRepeats = 20'000;
