@@ -10,9 +10,8 @@
 namespace tandem::grammar {
 
 /// Whether a grammar in Lark has none of the tokens that end answers, by name (<|end|>) or by
-/// number
-/// (<[17]>, <[3-9,17]>, <[^3]>, <[*]>): drawn, such a token would end the answer where the grammar
-/// goes on. Error: kInvalid, with what the grammar has.
+/// number (<[17]>, <[3-9,17]>, <[^3]>, <[*]>): drawn, such a token would end the answer where the
+/// grammar goes on. Error: kInvalid, with what the grammar has.
 Status check_end_tokens(std::string_view lark,
                         const text::Tokenizer& tokenizer,
                         std::span<const text::TokenId> eos);
