@@ -154,6 +154,37 @@ dialect::GrammarRequest request_for(const Conversation& conversation,
   return request;
 }
 
+/// With the tool's name, where a strict one's schema is at fault by itself.
+Error about_tools(Error error,
+                  const dialect::Tools& tools,
+                  const dialect::Dialect& dialect,
+                  Checks& checks) {
+  if (error.code != ErrorCode::kInvalid) return error;
+  for (const dialect::Tool& tool : tools.list()) {
+    if (!tool.strict || !tool.parameters.is_object()) continue;
+    const Status fits = checks.usable(lark("start: " + dialect::json_expression(tool.parameters)));
+    if (fits || fits.error().code != ErrorCode::kInvalid) continue;
+    error.message = fmt::format("the strict tool \"{}\", in the dialect {}: {}",
+                                tool.name.substr(0, 80), dialect.name,
+                                about(fits.error(), error.field).message);
+    break;
+  }
+  return error;
+}
+
+/// Calls of the tools, and perhaps text of a form beside them.
+Bound checked_calls(const Result<std::string>& source,
+                    const dialect::Tools& tools,
+                    const dialect::Dialect& dialect,
+                    Checks& checks,
+                    const std::string& field,
+                    const AnswerForm& form = {}) {
+  if (!source) return about(source.error(), field);
+  auto bound = checks.checked(lark(*source, form), field);
+  if (!bound) return about_tools(bound.error(), tools, dialect, checks);
+  return bound;
+}
+
 Status check_names(const CallRule& rule, const dialect::Tools& tools) {
   if (tools.empty()) return unusable("a call needs tools", rule.field);
   for (const std::string& name : rule.only) {
@@ -198,22 +229,26 @@ Bound required_calls(const Conversation& conversation, const GrammarPlace& place
   const std::string& field = conversation.calls.field;
   if (Status named = check_names(conversation.calls, tools); !named) return named.error();
   if (Status fit = check_tools(tools); !fit) return fit.error();
-  const auto grammar_for = [&](const dialect::Tools& of) {
-    return lark(dialect::call_grammar(place.dialect, request_for(conversation, of, place)));
+  const auto source_for = [&](const dialect::Tools& of) {
+    return dialect::call_grammar(place.dialect, request_for(conversation, of, place));
   };
   if (std::ranges::all_of(tools.list(), &dialect::Tool::strict)) {
-    return checks.checked(grammar_for(tools), field);
+    return checked_calls(source_for(tools), tools, place.dialect, checks, field);
   }
-  auto exact = checks.checked_in_half(grammar_for(tools), field);
-  if (exact || exact.error().code != ErrorCode::kInvalid) return exact;
-  return checks.checked(grammar_for(tools.loosened()), field);
+  if (const auto source = source_for(tools)) {
+    auto exact = checks.checked_in_half(lark(*source), field);
+    if (exact || exact.error().code != ErrorCode::kInvalid) return exact;
+  }
+  const dialect::Tools loose = tools.loosened();
+  return checked_calls(source_for(loose), loose, place.dialect, checks, field);
 }
 
 Bound open_calls(const Conversation& conversation, const GrammarPlace& place, Checks& checks) {
   const dialect::Tools tools = tools_of(conversation).loosened();
   if (Status fit = check_tools(tools); !fit) return fit.error();
-  return checks.checked(
-      lark(dialect::open_grammar(place.dialect, request_for(conversation, tools, place))), "tools");
+  return checked_calls(
+      dialect::open_grammar(place.dialect, request_for(conversation, tools, place)), tools,
+      place.dialect, checks, "tools");
 }
 
 Bound form_grammar(const Request& request, const GrammarPlace& place, Checks& checks) {
@@ -228,8 +263,8 @@ Bound form_grammar(const Request& request, const GrammarPlace& place, Checks& ch
   const dialect::Tools tools = tools_of(*conversation).loosened();
   auto asked = request_for(*conversation, tools, place);
   asked.behind_thinking = gap_before_form(request, place.model);
-  return checks.checked(lark(dialect::text_grammar(place.dialect, asked, text_form(form)), form),
-                        form.field);
+  return checked_calls(dialect::text_grammar(place.dialect, asked, text_form(form)), tools,
+                       place.dialect, checks, form.field, form);
 }
 
 }  // namespace

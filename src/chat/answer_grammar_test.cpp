@@ -309,7 +309,12 @@ TEST_CASE("answer grammar: what cannot be enforced is refused by the request's o
   CHECK(ebnf.message.find("EBNF") != std::string::npos);
   Json strict = put_tool(true);
   strict[0]["function"]["parameters"]["properties"]["n"] = {{"not", {{"type", "string"}}}};
-  CHECK(error(Bound::asked({}, strict)).field == "tools");
+  const Error held = error(Bound::asked({}, strict));
+  CHECK(held.field == "tools");
+  for (const char* named : {"\"put\"", "\"not\"", "the dialect generic"}) {
+    CAPTURE(held.message);
+    CHECK(held.message.find(named) != std::string::npos);
+  }
   Request forced = Bound::asked({}, strict);
   Bound::talk(forced).calls = {.is_required = true, .field = "tool_choice"};
   CHECK(error(forced).field == "tool_choice");

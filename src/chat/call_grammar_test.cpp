@@ -8,21 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "chat/grammar_walk_test.h"
 #include "dialect/grammar.h"
 #include "dialect/joined_test.h"
 #include "dialect/random_call_test.h"
 #include "grammar/source_limits.h"
-#include "text/bridge.h"
-#include "text/testdata/fixtures.h"
 
 namespace tandem::dialect {
 namespace {
 
-using text::bridge::GrammarKind;
 using Ids = std::vector<uint32_t>;
-
-constexpr uint32_t kLogits = 330;
-constexpr int kMostTokens = 700;
 
 /// Small, so that random draws end soon.
 Json small_tools() {
@@ -33,44 +28,7 @@ Json small_tools() {
     "required": ["kind", "n"]}}}])");
 }
 
-struct Vocabulary {
-  text::Tokenizer tokenizer = text::byte_level_fixture();
-  uint32_t end = static_cast<uint32_t>(*tokenizer.id("<|im_end|>"));
-  text::bridge::GrammarHandle grammar =
-      std::move(text::bridge::make_grammar(tokenizer.handle(), kLogits, {end})).value();
-
-  GrammarRequest request(const Tools& tools) const {
-    return {.tools = tools, .token = [this](std::string_view text) -> std::optional<int32_t> {
-              return tokenizer.id(text);
-            }};
-  }
-
-  Result<text::bridge::MatcherHandle> compile(const std::string& source) const {
-    return text::bridge::compile(*grammar, GrammarKind::kLark, source);
-  }
-
-  /// Draws allowed tokens, the end wherever it may come.
-  std::string draw(tb_matcher& matcher, std::mt19937& random) const {
-    std::string text;
-    for (int step = 0; step < kMostTokens; ++step) {
-      std::vector<uint32_t> mask((kLogits + 31) / 32, 0);
-      REQUIRE(text::bridge::fill_mask(matcher, mask));
-      Ids ids;
-      for (uint32_t id = 0; id < mask.size() * 32; ++id) {
-        if ((mask[id / 32] >> (id % 32) & 1U) != 0) ids.push_back(id);
-      }
-      REQUIRE_FALSE(ids.empty());
-      const bool may_end = std::ranges::find(ids, end) != ids.end();
-      const uint32_t id = may_end ? end : ids[random() % ids.size()];
-      const Status consumed = text::bridge::consume(matcher, {id});
-      REQUIRE_MESSAGE(consumed.has_value(),
-                      text << " + " << id << ": " << (consumed ? "" : consumed.error().message));
-      if (id == end) return text;
-      text += tokenizer.bytes(static_cast<text::TokenId>(id));
-    }
-    return "endless";
-  }
-};
+using Vocabulary = chat::GrammarWalk;
 
 TEST_CASE("call grammar: the bridge compiles that of every dialect, with thinking and without") {
   const Vocabulary vocabulary;
@@ -80,7 +38,7 @@ TEST_CASE("call grammar: the bridge compiles that of every dialect, with thinkin
       GrammarRequest request = vocabulary.request(tools);
       if (thinks) request.thinking = ThinkingMarkers{.start = "<think>", .end = "</think>"};
       request.in_thinking = thinks;
-      const std::string source = call_grammar(dialect, request);
+      const std::string source = *call_grammar(dialect, request);
       const auto matcher = vocabulary.compile(source);
       CAPTURE(dialect.name);
       CAPTURE(source);
@@ -96,7 +54,7 @@ TEST_CASE("call grammar: what is drawn under it is a call of the tool, which fit
   for (const Dialect& dialect : all()) {
     GrammarRequest request = vocabulary.request(tools);
     request.parallel = false;
-    const std::string source = call_grammar(dialect, request);
+    const std::string source = *call_grammar(dialect, request);
     CAPTURE(dialect.name);
     CAPTURE(source);
     for (int round = 0; round < 3; ++round) {
@@ -135,7 +93,7 @@ TEST_CASE("call grammar: a schema that refers to all of itself binds as deep as 
   for (const Dialect& dialect : all()) {
     GrammarRequest request = vocabulary.request(tools);
     request.parallel = false;
-    const std::string source = call_grammar(dialect, request);
+    const std::string source = *call_grammar(dialect, request);
     CAPTURE(dialect.name);
     CAPTURE(source);
     CHECK(grammar::check_source({.kind = gen::GrammarKind::kLark, .source = source}));
@@ -170,7 +128,7 @@ TEST_CASE("call grammar: prose with calls in it compiles and is free in every di
   for (const Dialect& dialect : all()) {
     GrammarRequest request = vocabulary.request(tools);
     request.thinking = ThinkingMarkers{.start = "<think>", .end = "</think>"};
-    const std::string source = open_grammar(dialect, request);
+    const std::string source = *open_grammar(dialect, request);
     CAPTURE(dialect.name);
     CAPTURE(source);
     const bool has_messages = dialect.syntax->owns_answer();
@@ -193,7 +151,7 @@ TEST_CASE("call grammar: in free prose calls of every dialect are bound, and rea
   for (const Dialect& dialect : all()) {
     GrammarRequest request = vocabulary.request(tools);
     request.parallel = false;
-    const std::string source = open_grammar(dialect, request);
+    const std::string source = *open_grammar(dialect, request);
     CAPTURE(dialect.name);
     CAPTURE(source);
     const auto written = [&](const Json& arguments) {
@@ -249,7 +207,7 @@ TEST_CASE("call grammar: constants, lists and their unions bind in every dialect
     for (const Dialect& dialect : all()) {
       GrammarRequest request = vocabulary.request(tools);
       request.parallel = false;
-      const std::string source = call_grammar(dialect, request);
+      const std::string source = *call_grammar(dialect, request);
       CAPTURE(dialect.name);
       CAPTURE(source);
       for (int round = 0; round < 3; ++round) {
@@ -285,8 +243,8 @@ TEST_CASE("call grammar: beside a form calls of loose tools have values of every
                                    {"cfg", {{"k", 1}, {"name", "z"}}}}};
   const Call free = {.name = "get_weather-2.now", .id = "", .arguments = {{"city", "Ulm"}}};
   for (const Dialect& dialect : all()) {
-    const std::string source = text_grammar(dialect, vocabulary.request(tools),
-                                            {.expression = json_expression(form), .schema = form});
+    const std::string source = *text_grammar(dialect, vocabulary.request(tools),
+                                             {.expression = json_expression(form), .schema = form});
     CAPTURE(dialect.name);
     CAPTURE(source);
     for (Call each : {call, free}) {
@@ -312,7 +270,7 @@ TEST_CASE("call grammar: other ways to begin a call are no free text") {
   const Tools tools(small_tools());
   const auto refuses = [&](const char* dialect, const std::string& text) {
     CAPTURE(text);
-    CHECK_FALSE(takes(vocabulary, open_grammar(*find(dialect), vocabulary.request(tools)), text));
+    CHECK_FALSE(takes(vocabulary, *open_grammar(*find(dialect), vocabulary.request(tools)), text));
   };
   refuses("llama3", "{\"name\": \"put\", \"parameters\": {}}");
   refuses("llama3", " { \"parameters\": {}, \"name\" : \"put\"}");
@@ -322,7 +280,7 @@ TEST_CASE("call grammar: other ways to begin a call are no free text") {
   refuses("generic", "x [TOOL_CALLS][{\"name\": \"put\", \"arguments\": {}}]");
   refuses("gpt_oss", " to=functions.put<|channel|>commentary<|message|>{}");
   refuses("gpt_oss", "<|channel|>commentary to=functions.put<|message|>{}");
-  const std::string source = open_grammar(*find("gpt_oss"), vocabulary.request(tools));
+  const std::string source = *open_grammar(*find("gpt_oss"), vocabulary.request(tools));
   CHECK(takes(vocabulary, source,
               "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary "
               "to=functions.put <|constrain|>json<|message|>{\"kind\": \"a\", \"n\": 3}"));
@@ -335,8 +293,8 @@ TEST_CASE("call grammar: where calls are JSON, JSON of a form may begin as they 
     "$defs": {"on": {"type": "boolean"}},
     "properties": {"name": {"type": "string"}, "on": {"$ref": "#/$defs/on"}},
     "required": ["name", "on"]})");
-  const std::string source = text_grammar(*find("llama3"), vocabulary.request(tools),
-                                          {.expression = json_expression(form), .schema = form});
+  const std::string source = *text_grammar(*find("llama3"), vocabulary.request(tools),
+                                           {.expression = json_expression(form), .schema = form});
   CAPTURE(source);
   CHECK(takes(vocabulary, source, "{\"name\": \"Ann\", \"on\": true}"));
   CHECK(takes(vocabulary, source, "{\"name\": \"put\", \"on\": true}"));
@@ -352,7 +310,7 @@ TEST_CASE("call grammar: where calls are JSON, JSON of a form may begin as they 
 TEST_CASE("call grammar: a named tool is the only one") {
   const Tools tools(sample_tools());
   GrammarRequest request{.tools = tools, .only = {"ls"}};
-  const std::string source = call_grammar(*find("json_tools"), request);
+  const std::string source = *call_grammar(*find("json_tools"), request);
   CHECK(source.find("ls") != std::string::npos);
   CHECK(source.find("put") == std::string::npos);
 }

@@ -196,7 +196,7 @@ TEST_CASE("lark: the grammar holds inside of a call, in every dialect") {
     const std::string text = written(good);
     for (const bool is_open : {false, true}) {
       const std::string source =
-          is_open ? open_grammar(dialect, request) : call_grammar(dialect, request);
+          is_open ? *open_grammar(dialect, request) : *call_grammar(dialect, request);
       CAPTURE(source);
       CAPTURE(text);
       CHECK(taker.takes(text::bridge::GrammarKind::kLark, source, text));

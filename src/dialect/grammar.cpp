@@ -101,7 +101,9 @@ std::string GrammarWriter::rule(const std::string& body) {
 std::string GrammarWriter::text_before(const std::string& close,
                                        const std::string& body,
                                        const std::string& without) {
-  const std::string allowed = without.empty() ? body : body + " & ~" + without;
+  const bool has_parts = body.find_first_of("&|") != std::string::npos;
+  std::string allowed = has_parts ? "(" + body + ")" : body;
+  if (!without.empty()) allowed += " & ~" + without;
   const std::string spelled = literal(close);
   const std::string name = fmt::format("R{}", count_++);
   if (spelled.starts_with('<')) {
@@ -154,18 +156,23 @@ std::string GrammarWriter::calls(size_t skipped) {
   return all + " " + literal(layout_.after);
 }
 
-std::string GrammarWriter::write_calls() {
-  const std::string start = thinking("/\\s{0,8}/") + " " + calls(0);
+Result<std::string> GrammarWriter::whole(const std::string& start) {
+  if (!unbound_.empty()) return Error{ErrorCode::kInvalid, unbound_, "grammar"};
   return "start: " + start + "\n" + rules_;
 }
 
-std::string GrammarWriter::write_text(const TextForm& form) {
+Result<std::string> GrammarWriter::write_calls() {
+  const std::string lead = thinking("/\\s{0,8}/");
+  return whole(lead + " " + calls(0));
+}
+
+Result<std::string> GrammarWriter::write_text(const TextForm& form) {
   // Space in front of JSON says nothing; in front of other text it would be part of it, but for
   // what always stands there.
   const std::string space =
       form.schema.is_null() ? literal(request_.behind_thinking) : std::string("/\\n{0,2}/");
-  const std::string start = thinking(space) + " (" + text_or_call(form) + ")";
-  return "start: " + start + "\n" + rules_;
+  const std::string lead = thinking(space);
+  return whole(lead + " (" + text_or_call(form) + ")");
 }
 
 /// Where calls are JSON without a marker, they and JSON of a form are one schema: as two
@@ -205,7 +212,7 @@ std::string GrammarWriter::without_starts(const std::vector<std::string>& starts
   return any.empty() ? any : fmt::format("/(?s:.*)({})(?s:.*)/", any);
 }
 
-std::string GrammarWriter::write_open() {
+Result<std::string> GrammarWriter::write_open() {
   std::string open;
   if (dialect_.syntax->owns_answer()) {
     open = open_messages();
@@ -214,7 +221,7 @@ std::string GrammarWriter::write_open() {
   } else {
     open = open_behind_marker();
   }
-  return "start: " + open + "\n" + rules_;
+  return whole(open);
 }
 
 /// Prose up to the marker of a call, and calls; or prose without one. Other markers that would be
@@ -316,6 +323,7 @@ std::string GrammarWriter::thinking(const std::string& space) {
 
 std::string GrammarWriter::call(const Tool& tool, std::string_view pattern) {
   const Schema schema = schema_of(tool);
+  tool_ = &tool;
   std::string result;
   std::string plain;
   const auto flush = [&] {
@@ -346,17 +354,17 @@ std::string GrammarWriter::id(const Tool& tool) const {
   return literal(layout_.id.substr(0, name) + tool.name + between) + " " + pattern;
 }
 
-std::string call_grammar(const Dialect& dialect, const GrammarRequest& request) {
+Result<std::string> call_grammar(const Dialect& dialect, const GrammarRequest& request) {
   return GrammarWriter(dialect, request).write_calls();
 }
 
-std::string open_grammar(const Dialect& dialect, const GrammarRequest& request) {
+Result<std::string> open_grammar(const Dialect& dialect, const GrammarRequest& request) {
   return GrammarWriter(dialect, request).write_open();
 }
 
-std::string text_grammar(const Dialect& dialect,
-                         const GrammarRequest& request,
-                         const TextForm& form) {
+Result<std::string> text_grammar(const Dialect& dialect,
+                                 const GrammarRequest& request,
+                                 const TextForm& form) {
   return GrammarWriter(dialect, request).write_text(form);
 }
 

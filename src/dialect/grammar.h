@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "dialect/dialect.h"
 #include "dialect/parser.h"
 
@@ -32,12 +33,17 @@ struct GrammarRequest {
 /// tools' schemas: as JSON schemas where the dialect writes JSON, else member by member in the
 /// order of the schema. Text values end where their closing tag first appears. Requires a tool to
 /// call.
-std::string call_grammar(const Dialect& dialect, const GrammarRequest& request);
+///
+/// Error of all three: kInvalid with the field "grammar", where a strict tool's schema has what
+/// calls of the dialect cannot be held to; names the tool and the keyword. What a tool that is not
+/// strict has of that binds nothing. What no JSON can be held to shows when the grammar is
+/// compiled.
+Result<std::string> call_grammar(const Dialect& dialect, const GrammarRequest& request);
 
 /// The same, where the answer is prose, in which calls may begin: from what a call begins with on
 /// it is bound. Where calls need no marker that is JSON at the start of the text which names a
 /// tool; where an answer is made of messages, one to a function. Requires a tool to call.
-std::string open_grammar(const Dialect& dialect, const GrammarRequest& request);
+Result<std::string> open_grammar(const Dialect& dialect, const GrammarRequest& request);
 
 /// The text that an answer must be.
 struct TextForm {
@@ -46,9 +52,9 @@ struct TextForm {
 };
 
 /// Thinking if it may come, then text of the form; with tools, that or calls.
-std::string text_grammar(const Dialect& dialect,
-                         const GrammarRequest& request,
-                         const TextForm& form);
+Result<std::string> text_grammar(const Dialect& dialect,
+                                 const GrammarRequest& request,
+                                 const TextForm& form);
 
 /// The expression of JSON that fits a schema, which must be an object. White space between its
 /// parts is bounded: a space, or a line break with an indent.

@@ -1,4 +1,4 @@
-// What stands in a call: values in a dialect's spelling, bound by a tool's schema.
+// What stands in a call: parameters and the members of objects, bound by a tool's schema.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,170 +11,15 @@
 namespace tandem::dialect {
 namespace {
 
-constexpr int kDeepestRule = 6;
 constexpr size_t kMostSkeleton = 1500;    // schemas of one
 constexpr size_t kMostOfRules = 1 << 20;  // bytes: a source of more is not taken
-constexpr const char* kAnyName = "/[A-Za-z_][A-Za-z0-9_]*/";
 
-/// A member of an object: its name, its schema, and whether it must be there.
-struct Member {
-  std::string name;
-  Schema schema;
-  bool is_required = false;
-};
-
-std::vector<Member> members_of(Schema reference) {
-  const Schema schema = reference.target();
-  std::vector<Member> members;
-  const Json* json = schema.json();
-  if (json == nullptr || !json->is_object() || !json->contains("properties")) return members;
-  const Json& properties = (*json)["properties"];
-  if (!properties.is_object()) return members;
-  const Json required = json->value("required", Json::array());
-  for (const auto& [name, value] : properties.items()) {
-    const bool is_required =
-        required.is_array() && std::ranges::find(required, Json(name)) != required.end();
-    members.push_back({.name = name, .schema = schema.property(name), .is_required = is_required});
-  }
-  return members;
+Json member_of(const Json& keywords, const char* name, Json missing) {
+  return keywords.contains(name) ? keywords[name] : std::move(missing);
 }
 
-std::string json(Schema schema) {
-  if (schema.json() == nullptr) return json_expression(Json::object());
-  return json_expression(standing_alone(*schema.json(), schema.document()));
-}
-
-using Words = std::optional<std::vector<std::string>>;  // nothing: any
-
-void keep_common(Words& words, const Words& others) {
-  if (!others) return;
-  if (!words) {
-    words = others;
-    return;
-  }
-  std::erase_if(*words, [&](const std::string& word) {
-    return std::ranges::find(*others, word) == others->end();
-  });
-}
-
-Words strings_among(const Json& values) {
-  std::vector<std::string> out;
-  for (const Json& value : values) {
-    if (value.is_string()) out.push_back(value.get<std::string>());
-  }
-  return out;
-}
-
-/// The strings that fit a schema by its `const`, `enum`, and those of the schemas that it is made
-/// of. Where text stands without quotes it is always a string: other values that the schema lists
-/// beside strings cannot be written there.
-Words words_of(Schema reference, int depth = 0) {
-  const Schema schema = reference.target();
-  if (schema.json() == nullptr || !schema.json()->is_object() || depth > kDeepestRule) return {};
-  const Json& json = *schema.json();
-  Words words;
-  if (json.contains("type") && (schema.own_type() & kString) == 0) {
-    words = std::vector<std::string>();
-  }
-  if (json.contains("const")) keep_common(words, strings_among(Json::array({json["const"]})));
-  if (json.contains("enum")) keep_common(words, strings_among(json["enum"]));
-  for (const char* keyword : {"anyOf", "oneOf"}) {
-    Words all = std::vector<std::string>();
-    for (const Schema& part : schema.parts_of(keyword)) {
-      const Words some = words_of(part, depth + 1);
-      if (!some) {
-        all.reset();
-        break;
-      }
-      all->insert(all->end(), some->begin(), some->end());
-    }
-    if (json.contains(keyword)) keep_common(words, all);
-  }
-  for (const Schema& part : schema.parts_of("allOf")) keep_common(words, words_of(part, depth + 1));
-  return words;
-}
-
-/// One of the strings that the schema lists; empty when it lists none.
-std::string enumerated(Schema schema) {
-  const Words words = words_of(schema);
-  if (!words || words->empty()) return {};
-  std::string any;
-  for (const std::string& word : *words) any += (any.empty() ? "" : " | ") + json_string(word);
-  return "(" + any + ")";
-}
-
-std::string python_value(Schema schema) {
-  const Kinds kinds = schema.kinds();
-  if (kinds == kBoolean) return "(\"True\" | \"False\")";
-  if (kinds == kNull) return "\"None\"";
-  if (kinds == 0) return "(" + json(schema) + " | \"True\" | \"False\" | \"None\")";
-  return json(schema);
-}
-
-/// Whether each group of a pattern ends in it, and none before it begins.
-bool is_balanced(std::string_view pattern) {
-  int depth = 0;
-  bool is_class = false;
-  for (size_t i = 0; i < pattern.size() && depth >= 0; ++i) {
-    const char c = pattern[i];
-    if (c == '\\') ++i;
-    if (c == '[') is_class = true;
-    if (c == ']') is_class = false;
-    if (!is_class && c == '(') ++depth;
-    if (!is_class && c == ')') --depth;
-  }
-  return depth == 0;
-}
-
-/// The expression of strings that the schema allows: those that its pattern matches as a whole, or
-/// any. Patterns that match a part, and are not "^(?:…)$", say nothing here.
-std::string string_body(Schema schema) {
-  const Json* json = schema.target().json();
-  if (json == nullptr || !json->is_object() || !json->contains("pattern")) return kAnyText;
-  const Json& pattern = (*json)["pattern"];
-  if (schema.kinds() != kString || !pattern.is_string()) return kAnyText;
-  const std::string_view whole = pattern.get_ref<const std::string&>();
-  constexpr std::string_view kOpen = "^(?:";
-  constexpr std::string_view kClose = ")$";
-  if (!whole.starts_with(kOpen) || !whole.ends_with(kClose)) return kAnyText;
-  const std::string_view inner =
-      whole.substr(kOpen.size(), whole.size() - kOpen.size() - kClose.size());
-  return is_balanced(inner) ? regex_expression(inner) : kAnyText;
-}
-
-bool is_closed(Schema reference) {
-  const Schema schema = reference.target();
-  return schema.json() != nullptr && schema.json()->is_object() &&
-         schema.json()->value("additionalProperties", Json()) == false;
-}
-
-uint64_t count_in(Schema schema, const char* keyword, uint64_t missing) {
-  const Json* json = schema.target().json();
-  if (json == nullptr || !json->is_object() || !json->contains(keyword)) return missing;
-  const Json& count = (*json)[keyword];
-  return count.is_number_unsigned() || count.is_number_integer() ? count.get<uint64_t>() : missing;
-}
-
-/// So many elements of an array as its schema says: the first one, and the others.
-std::string some_of(Schema array, const std::string& first, const std::string& other) {
-  const uint64_t least = count_in(array, "minItems", 0);
-  const uint64_t most = count_in(array, "maxItems", UINT64_MAX);
-  if (most == 0) return "\"\"";
-  const std::string upper = most == UINT64_MAX ? "" : std::to_string(most - 1);
-  const uint64_t lower = least > 0 ? least - 1 : 0;
-  const std::string all = fmt::format("{} ({}){{{},{}}}", first, other, lower, upper);
-  return least == 0 ? "(" + all + ")?" : all;
-}
-
-/// The types as a schema lists them.
-Json type_list(Kinds kinds) {
-  Json list = Json::array();
-  for (const Kinds kind : {kNull, kBoolean, kInteger, kNumber, kString, kArray, kObject}) {
-    if ((kinds & kind) == 0) continue;
-    list.push_back(kind == kInteger ? "integer" : type_name(kind));
-  }
-  return list;
-}
+/// Whether values of the schema may have others in them.
+bool may_nest(Schema schema) { return (ways_of(schema).kinds() & (kArray | kObject)) != 0; }
 
 /// Names and types of a schema, which say how values are written, without what binds them.
 Json skeleton(Schema schema, int depth, size_t& left) {
@@ -184,8 +29,14 @@ Json skeleton(Schema schema, int depth, size_t& left) {
   const Kinds kinds = schema.kinds();
   if (kinds != 0) out["type"] = type_list(kinds);
   if (depth > kDeepestRule) return out;
-  for (const Member& member : members_of(schema)) {
-    out["properties"][member.name] = skeleton(member.schema, depth + 1, left);
+  const Schema target = schema.target();
+  const bool has_members = target.json() != nullptr && target.json()->is_object() &&
+                           target.json()->contains("properties") &&
+                           (*target.json())["properties"].is_object();
+  if (has_members) {
+    for (const auto& [name, inner] : (*target.json())["properties"].items()) {
+      out["properties"][name] = skeleton(target.property(name), depth + 1, left);
+    }
   }
   if ((kinds & kArray) != 0) {
     if (const Schema items = schema.items(); items.json() != nullptr) {
@@ -216,73 +67,223 @@ Schema GrammarWriter::schema_of(const Tool& tool) {
 /// comes behind so much is never read.
 bool GrammarWriter::is_full() const { return rules_.size() > kMostOfRules; }
 
-std::string GrammarWriter::arguments(Schema schema) {
-  if (layout_.spelling == Spelling::kGemma) return gemma_object(schema, 0);
-  if (schema.json() == nullptr) return json_expression(Json{{"type", "object"}});
-  return json(schema);
+/// What a schema has of this binds nothing, which a strict tool does not bear.
+void GrammarWriter::leave_unbound(std::string_view what) {
+  if (what.empty() || tool_ == nullptr || !tool_->strict || !unbound_.empty()) return;
+  unbound_ = fmt::format(
+      "the strict tool \"{}\" has {} in its schema, to which calls of the dialect {} cannot be "
+      "held "
+      "there: leave it out, or let the tool not be strict",
+      tool_->name.substr(0, 80), what, dialect_.name);
 }
 
-/// Items with a separator between them; those that are not required may be left out.
-std::string GrammarWriter::sequence(const Items& items, const std::string& separator) {
+const Ways& GrammarWriter::ways_at(Schema schema) {
+  ways_.push_back(ways_of(schema));
+  leave_unbound(ways_.back().unbound);
+  return ways_.back();
+}
+
+std::string GrammarWriter::arguments(Schema schema) {
+  if (layout_.spelling == Spelling::kGemma) return gemma_object(schema);
+  if (schema.json() == nullptr) return json_expression(Json{{"type", "object"}});
+  return json_expression(standing_alone(*schema.json(), schema.document()));
+}
+
+/// Items with a separator between them; those that are not required may be left out, as far as
+/// the count of all goes.
+std::string GrammarWriter::sequence(const Items& items, const std::string& separator, Count count) {
   const std::string between = separator.empty() ? "" : literal(separator) + " ";
   std::string required;
   std::string optional;
   std::string any;
+  std::string any_optional;
+  uint64_t there = 0;
   for (const auto& [item, is_required] : items) {
     any += (any.empty() ? "" : " | ") + item;
+    there += is_required ? 1 : 0;
     if (is_required) required += (required.empty() ? "" : between) + item + " ";
+    if (!is_required) any_optional += (any_optional.empty() ? "" : " | ") + item;
     if (!is_required) optional += "(" + between + item + ")? ";
   }
   if (any.empty()) return {};
-  if (!required.empty() || between.empty()) return required + optional;
-  const std::string one = rule(any);
-  return "(" + one + " (" + between + one + ")*)?";
+  const uint64_t least = count.least > there ? count.least - there : 0;
+  const uint64_t most = std::min<uint64_t>(count.most, items.size()) - there;
+  const bool is_counted = least > 0 || most < items.size() - there;
+  if (!is_counted && (there > 0 || between.empty())) return required + optional;
+  if (is_counted && any_optional.empty()) return required;
+  const std::string one = rule(is_counted ? any_optional : any);
+  // A name may come again, so that no more than one can be asked for.
+  if (there > 0) {
+    return most == 0 ? required
+                     : fmt::format("{}({}{}){{{},{}}}", required, between, one, least, most);
+  }
+  if (most == 0) return {};
+  const std::string more = is_counted ? fmt::format("{{0,{}}}", most - 1) : "*";
+  const std::string all =
+      is_counted && most == 1 ? one : fmt::format("{} ({}{}){}", one, between, one, more);
+  return least > 0 ? all : "(" + all + ")?";
+}
+
+/// Those that the schema names, or that it only requires.
+GrammarWriter::Items GrammarWriter::named_members(const Way& way,
+                                                  Place place,
+                                                  const MemberWriter& writer,
+                                                  bool& is_possible) {
+  Items items;
+  const Json* document = place.schema.document();
+  const Json required = member_of(way.keywords, "required", Json::array());
+  const auto is_required = [&](const Json& name) {
+    return std::ranges::find(required, name) != required.end();
+  };
+  const auto add = [&](const std::string& name, const Json* schema, bool must) {
+    if (*schema == false) {
+      is_possible &= !must;
+      return;
+    }
+    const Schema of(document == nullptr ? schema : document, schema);
+    if (!must && place.depth >= kDeepestRule && may_nest(of)) return;
+    items.emplace_back(
+        rule(writer.named(
+            name, {.schema = of, .reader = place.reader.property(name), .depth = place.depth + 1})),
+        must);
+  };
+  if (way.keywords.contains("properties")) {
+    for (const auto& [name, schema] : way.keywords["properties"].items()) {
+      add(name, &schema, is_required(name));
+    }
+  }
+  skeletons_.push_back(member_of(way.keywords, "additionalProperties", true));
+  const Json* others = &skeletons_.back();
+  for (const Json& name : required) {
+    const bool is_named = way.keywords.contains("properties") && name.is_string() &&
+                          way.keywords["properties"].contains(name.get_ref<const std::string&>());
+    if (name.is_string() && !is_named) add(name.get<std::string>(), others, true);
+  }
+  return items;
+}
+
+/// Members of an object that names none.
+std::string GrammarWriter::free_members(const Way& way, Place place, const MemberWriter& writer) {
+  const uint64_t least = count_in(way.keywords, "minProperties", 0);
+  const uint64_t most = count_in(way.keywords, "maxProperties", UINT64_MAX);
+  const Json patterns = member_of(way.keywords, "patternProperties", Json::object());
+  skeletons_.push_back(member_of(way.keywords, "additionalProperties", true));
+  std::string name_text = kAnyName;
+  if (!patterns.empty()) {
+    const auto found = search_expression(patterns.begin().key());
+    const bool is_bound = found && patterns.size() == 1 && layout_.spelling == Spelling::kGemma;
+    if (!is_bound) leave_unbound("patternProperties");
+    if (is_bound) {
+      name_text = fmt::format("R{}", count_++);
+      rules_ += fmt::format("{}: {} & {}\n", name_text, kAnyName, *found);
+      skeletons_.back() = patterns.begin().value();
+    }
+  }
+  const Json* others = &skeletons_.back();
+  const Json* document = place.schema.document();
+  const Schema of =
+      *others == true ? Schema() : Schema(document == nullptr ? others : document, others);
+  const bool is_deep = *others != true && place.depth >= kDeepestRule && may_nest(of);
+  const bool has_none = *others == false || most == 0 || !writer.any || is_deep;
+  if (least > (has_none ? 0 : 1)) leave_unbound("minProperties");
+  if (has_none) return {};
+  const Place inner{.schema = of, .reader = of, .depth = place.depth + 1};
+  const std::string one = rule(writer.any(name_text, inner));
+  const std::string between = literal(writer.separator);
+  const std::string upper = most == UINT64_MAX ? "" : std::to_string(most - 1);
+  const std::string all =
+      most == 1 ? one : fmt::format("{} ({} {}){{0,{}}}", one, between, one, upper);
+  return least > 0 ? all : "(" + all + ")?";
+}
+
+/// Nothing where no object fits.
+std::optional<std::string> GrammarWriter::members(const Way& way,
+                                                  Place place,
+                                                  const MemberWriter& writer) {
+  bool is_possible = true;
+  const Items items = named_members(way, place, writer, is_possible);
+  const Count count = {.least = count_in(way.keywords, "minProperties", 0),
+                       .most = count_in(way.keywords, "maxProperties", UINT64_MAX)};
+  const auto there = static_cast<uint64_t>(
+      std::ranges::count_if(items, [](const auto& item) { return item.second; }));
+  if (!is_possible || count.most < there) return std::nullopt;
+  if (items.empty()) return free_members(way, place, writer);
+  if (way.keywords.contains("patternProperties")) leave_unbound("patternProperties");
+  const uint64_t asked = count.least > there ? count.least - there : 0;
+  if (asked > std::min<uint64_t>(1, items.size() - there)) leave_unbound("minProperties");
+  return sequence(items, writer.separator, count);
 }
 
 std::string GrammarWriter::parameters(Schema schema) {
-  Items items;
-  for (const Member& member : members_of(schema)) {
-    const std::string one = member.schema.kinds() == 0
-                                ? any_parameter(member.name, {})
-                                : rule(parameter(member.name, {}, member.schema));
-    items.emplace_back(one, member.is_required);
+  const Ways& ways = ways_at(schema);
+  const bool is_nested = layout_.spelling == Spelling::kNested;
+  MemberWriter writer{
+      .separator = layout_.between_parameters,
+      .named = [&](const std::string& name, Place place) { return parameter(name, {}, place); }};
+  if (!is_nested) {
+    writer.any = [&](const std::string& name_text, Place place) {
+      return parameter({}, name_text, place);
+    };
   }
-  if (!items.empty()) return sequence(items, layout_.between_parameters);
-  if (is_closed(schema) || layout_.spelling == Spelling::kNested) return {};
-  const std::string any = any_parameter({}, kAnyName);
-  const std::string between = literal(layout_.between_parameters);
-  return "(" + any + " (" + between + " " + any + ")*)?";
+  std::vector<std::string> all;
+  for (const Way& way : ways.list) {
+    if ((way.kinds & kObject) == 0) continue;
+    if (way.is_listed()) leave_unbound("enum");
+    auto one = members(way, {.schema = schema, .reader = schema, .depth = -1}, writer);
+    if (one) all.push_back(one->empty() ? "\"\"" : std::move(*one));
+  }
+  if (all.empty()) leave_unbound("required");
+  if (all.size() == 1) return all.front();
+  std::string any;
+  for (const std::string& one : all) any += (any.empty() ? "" : " | ") + rule(one);
+  return any.empty() ? any : "(" + any + ")";
 }
 
-/// A rule for a parameter of any type; where the layout tells the type, of each of them.
-std::string GrammarWriter::any_parameter(const std::string& key, const std::string& key_text) {
-  const bool tells_string = layout_.parameter.find("$string") != std::string::npos;
-  if (!tells_type() && !tells_string) return rule(parameter(key, key_text, {}));
-  std::string choices;
-  for (const char* type : {"string", "number", "boolean", "object", "array", "null"}) {
-    skeletons_.push_back({{"type", type}});
-    choices +=
-        (choices.empty() ? "" : " | ") + rule(parameter(key, key_text, Schema(skeletons_.back())));
+/// Of kinds that the layout tells one from another: each by itself. 0: it tells none.
+std::vector<Kinds> GrammarWriter::told_apart(Kinds kinds) const {
+  std::vector<Kinds> groups;
+  const auto add = [&](Kinds group) {
+    if ((kinds & group) != 0) groups.push_back(group);
+  };
+  if (layout_.parameter.find("$type") != std::string::npos) {
+    for (const Kinds group : {kString, kNumbers, kBoolean, kObject, kArray, kNull}) add(group);
+  } else if (layout_.parameter.find("$string") != std::string::npos) {
+    add(kString);
+    add(static_cast<Kinds>(kAnyKind & ~kString));
+  } else {
+    groups.push_back(0);
   }
-  return rule(choices);
+  return groups;
 }
 
 /// `key_text`: an expression for the key, where it is not known.
 std::string GrammarWriter::parameter(const std::string& key,
                                      const std::string& key_text,
-                                     Schema schema) {
+                                     Place place) {
+  const std::vector<Kinds> groups = told_apart(ways_of(place.schema).kinds());
+  if (groups.size() == 1) return told_parameter(key, key_text, place, groups.front());
+  std::string any;
+  for (const Kinds told : groups) {
+    any += (any.empty() ? "" : " | ") + rule(told_parameter(key, key_text, place, told));
+  }
+  return any;
+}
+
+std::string GrammarWriter::told_parameter(const std::string& key,
+                                          const std::string& key_text,
+                                          Place place,
+                                          Kinds told) {
   const size_t value_at = layout_.parameter.find("$value");
   std::string result;
   std::string plain;
   const auto add = [&](std::string_view field) {
-    const bool is_string = schema.kinds() == 0 || (schema.kinds() & kString) != 0;
     if (field == "key" && !key_text.empty()) {
       if (!plain.empty()) result += literal(std::exchange(plain, {})) + " ";
       result += key_text + " ";
     }
     if (field == "key") plain += key;
-    if (field == "string") plain += is_string ? "true" : "false";
-    if (field == "type") plain += is_string ? "string" : type_name(schema.kinds());
+    if (field == "string") plain += told == kString ? "true" : "false";
+    if (field == "type") plain += type_name(told);
   };
   walk(
       std::string_view(layout_.parameter).substr(0, value_at),
@@ -294,111 +295,7 @@ std::string GrammarWriter::parameter(const std::string& key,
       [&](std::string_view field) {
         if (field == "key") plain += key;
       });
-  return result + value_then(schema, plain, 0);
-}
-
-bool GrammarWriter::tells_type() const {
-  return layout_.parameter.find("$type") != std::string::npos;
-}
-
-/// JSON that fits the schema; of one type where the layout has told which.
-std::string GrammarWriter::told_value(Schema schema) const {
-  const std::string type = type_name(schema.kinds());
-  if (!tells_type() || type_list(schema.kinds()).size() == 1 || schema.json() == nullptr) {
-    return json(schema);
-  }
-  const Json whole = standing_alone(*schema.json(), schema.document());
-  Json both = {{"allOf", {whole, {{"type", type}}}}};
-  if (whole.contains("$defs")) {
-    both["$defs"] = whole["$defs"];
-    both["allOf"][0].erase("$defs");
-  }
-  return json_expression(both);
-}
-
-/// A value and what closes it.
-std::string GrammarWriter::value_then(Schema schema, const std::string& close, int depth) {
-  if (layout_.spelling == Spelling::kPython) return python_value(schema) + " " + literal(close);
-  const Kinds kinds = schema.kinds();
-  const bool is_text = kinds == 0 || (kinds & kString) != 0 || depth > kDeepestRule || is_full();
-  if (layout_.spelling == Spelling::kNested && !is_text) {
-    return nested_value(schema, depth) + " " + literal(close);
-  }
-  if (!is_text) return told_value(schema) + " " + literal(close);
-  const std::string words = enumerated(schema);
-  if (!words.empty()) return words + " " + literal(close);
-  return string_then(schema, close);
-}
-
-/// A string as text.
-std::string GrammarWriter::string_then(Schema schema, const std::string& close) {
-  const std::string body = string_body(schema);
-  if (layout_.spelling != Spelling::kCdata) return text_before(close, body);
-  if (body == kAnyText) return "/[^<&\\n]*/ " + literal(close);
-  return literal("<![CDATA[") + " " + text_before("]]>", body) + " " + literal(close);
-}
-
-std::string GrammarWriter::gemma_any() {
-  if (!any_value_.empty()) return any_value_;
-  any_value_ = fmt::format("any{}", count_++);
-  const std::string pair = rule(std::string(kAnyName) + " \":\" " + any_value_);
-  const std::string text = rule(literal(layout_.quote) + " " + text_before(layout_.quote));
-  const std::string word = json_expression({{"type", {"number", "boolean", "null"}}});
-  rules_ += fmt::format(
-      "{0}: {1} | {2} | \"{{\" ({3} (\",\" {3})*)? \"}}\" | \"[\" ({0} (\",\" {0})*)? \"]\"\n",
-      any_value_, text, word, pair);
-  return any_value_;
-}
-
-std::string GrammarWriter::gemma_value(Schema schema, int depth) {
-  const Kinds kinds = schema.kinds();
-  if (kinds == 0 || depth > kDeepestRule || is_full()) return gemma_any();
-  if ((kinds & kString) != 0) {
-    const std::string words = enumerated(schema);
-    const std::string rest = words.empty() ? text_before(layout_.quote, string_body(schema))
-                                           : words + " " + literal(layout_.quote);
-    return literal(layout_.quote) + " " + rest;
-  }
-  if ((kinds & kObject) != 0) return gemma_object(schema, depth + 1);
-  if ((kinds & kArray) != 0) {
-    const std::string item = rule(gemma_value(schema.items(), depth + 1));
-    return "\"[\" " + some_of(schema, item, "\",\" " + item) + " \"]\"";
-  }
-  return json(schema);
-}
-
-std::string GrammarWriter::gemma_object(Schema schema, int depth) {
-  Items items;
-  for (const Member& member : members_of(schema)) {
-    items.emplace_back(
-        rule(json_string(member.name + ":") + " " + gemma_value(member.schema, depth)),
-        member.is_required);
-  }
-  if (items.empty() && is_closed(schema)) return "\"{}\"";
-  if (items.empty()) {
-    const std::string any = rule(std::string(kAnyName) + " \":\" " + gemma_value({}, depth));
-    return "\"{\" (" + any + " (\",\" " + any + ")*)? \"}\"";
-  }
-  return "\"{\" " + sequence(items, ",") + " \"}\"";
-}
-
-/// Elements, or text that is no string.
-std::string GrammarWriter::nested_value(Schema schema, int depth) {
-  const Kinds kinds = schema.kinds();
-  const auto element = [&](const std::string& tag, Schema inner) {
-    return literal(layout_.quote + "<" + tag + ">") + " " +
-           value_then(inner, layout_.quote + "</" + tag + ">", depth + 1);
-  };
-  if ((kinds & kArray) != 0) {
-    const std::string item = rule(element("item", schema.items()));
-    return some_of(schema, item, item);
-  }
-  if ((kinds & kObject) == 0) return json(schema);
-  Items items;
-  for (const Member& member : members_of(schema)) {
-    items.emplace_back(rule(element(member.name, member.schema)), member.is_required);
-  }
-  return sequence(items, {});
+  return result + value_then(place, told, plain);
 }
 
 }  // namespace tandem::dialect

@@ -96,8 +96,8 @@ Task<Found> KeyedCalls::read_pairs(Scope scope, std::string name) const {
     if (ok) ok = co_await match(scope.in, markers_.value_open);
     if (!ok) break;
     const std::string_view name_of = trimmed(key);
-    ok = co_await read_tagged_value(scope.in, values_, schema.property(name_of).kinds(),
-                                    call.add(name_of));
+    const Schema of = schema.property(name_of);
+    ok = co_await read_tagged_value(scope.in, values_, of.kinds(), of, call.add(name_of));
     if (!ok) break;
   }
   const bool at_end = co_await looks_at(scope.in, ends_);

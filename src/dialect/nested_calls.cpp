@@ -157,7 +157,7 @@ Task<bool> NestedCalls::read_leaf(Scope scope,
   } else if (trimmed(text).empty() && (kinds & (kArray | kObject)) != 0) {
     out += (kinds & kArray) != 0 ? "[]" : "{}";
   } else {
-    out += typed(text, kinds, Untyped::kJson);
+    out += typed_by(schema, text, kinds, Untyped::kJson);
   }
   co_return ok;
 }

@@ -171,16 +171,18 @@ Task<bool> TaggedCalls::read_parameter(Scope scope,
   if (!has_tag) co_return false;
   const std::string key = attribute(tag, markers_.key_attribute);
   if (key.empty()) co_return false;
-  Kinds kinds = scope.tools.parameters(tool).property(key).kinds();
+  Schema schema = scope.tools.parameters(tool).property(key);
+  Kinds kinds = schema.kinds();
   TaggedValueStyle values = values_;
   if (!markers_.type_attribute.empty()) {
     const std::string type = attribute(tag, markers_.type_attribute);
     const Kinds said = said_kinds(type);
     if (said != 0) kinds = said;
+    schema = {};  // the tag tells strings from others
     if (said == 0 && kinds == kString) kinds = 0;
     values.untyped = Untyped::kJson;
   }
-  co_return co_await read_tagged_value(scope.in, values, kinds, call.add(key));
+  co_return co_await read_tagged_value(scope.in, values, kinds, schema, call.add(key));
 }
 
 /// All arguments as one object, whose tag began.

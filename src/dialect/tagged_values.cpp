@@ -106,7 +106,8 @@ Task<bool> read_text(Input& in, const TaggedValueStyle& style, std::string& text
   }
 }
 
-Task<bool> read_cdata(Input& in, const TaggedValueStyle& style, Kinds kinds, std::string& out) {
+Task<bool> read_cdata(
+    Input& in, const TaggedValueStyle& style, Kinds kinds, Schema schema, std::string& out) {
   std::string text;
   bool ok = false;
   while (!ok) {
@@ -119,7 +120,7 @@ Task<bool> read_cdata(Input& in, const TaggedValueStyle& style, Kinds kinds, std
     in.skip();
     text += static_cast<char>(c);
   }
-  out += typed(text, kinds, style.untyped);
+  out += typed_by(schema, text, kinds, style.untyped);
   if (!ok) co_return false;
   std::string rest;
   co_return co_await read_text(in, style, rest);
@@ -127,15 +128,13 @@ Task<bool> read_cdata(Input& in, const TaggedValueStyle& style, Kinds kinds, std
 
 }  // namespace
 
-Task<bool> read_tagged_value(Input& in,
-                             const TaggedValueStyle& style,
-                             Kinds kinds,
-                             std::string& out) {
+Task<bool> read_tagged_value(
+    Input& in, const TaggedValueStyle& style, Kinds kinds, Schema schema, std::string& out) {
   if (style.has_cdata) {
     const Input::Mark start(in);
     co_await skip_space(in);
     const bool is_cdata = co_await match(in, kCdata);
-    if (is_cdata) co_return co_await read_cdata(in, style, kinds, out);
+    if (is_cdata) co_return co_await read_cdata(in, style, kinds, schema, out);
     const bool is_cut = co_await is_cut_inside(in, kCdata);
     if (is_cut) {
       out += typed({}, kinds, style.untyped);
@@ -151,8 +150,9 @@ Task<bool> read_tagged_value(Input& in,
   std::string text;
   const bool ok = co_await read_text(in, style, text);
   if (style.has_line_breaks && text.ends_with('\n')) text.pop_back();
-  out += typed(kinds == 0 && !style.has_line_breaks ? trimmed(text) : std::string_view(text), kinds,
-               style.untyped);
+  const bool is_trimmed = kinds == 0 && !style.has_line_breaks;
+  out +=
+      typed_by(schema, is_trimmed ? trimmed(text) : std::string_view(text), kinds, style.untyped);
   co_return ok;
 }
 

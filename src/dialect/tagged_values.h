@@ -21,13 +21,12 @@ struct TaggedValueStyle {
 };
 
 /// Reads up to `close` and past it (`close_all` stays), and appends the value to `out` as JSON. A
-/// value that can only be a string is appended as it comes. False when the answer ended before.
+/// value that can only be a string is appended as it comes. The schema, which may be nowhere, tells
+/// where text of several kinds can only be a string. False when the answer ended before.
 ///
 /// A close tag inside a value (a file about this very syntax) is told from the real one by what
 /// follows it.
-Task<bool> read_tagged_value(Input& in,
-                             const TaggedValueStyle& style,
-                             Kinds kinds,
-                             std::string& out);
+Task<bool> read_tagged_value(
+    Input& in, const TaggedValueStyle& style, Kinds kinds, Schema schema, std::string& out);
 
 }  // namespace tandem::dialect

@@ -31,6 +31,9 @@ class Schema {
   Schema() = default;
   explicit Schema(const Json& document) : document_(&document), at_(&document) {}
 
+  /// A schema that is no part of the document, but whose references lead into it. Both live on.
+  Schema(const Json* document, const Json* at) : document_(document), at_(at) {}
+
   /// Types that a value may have, as `type`, `enum`, `const` and `nullable` say; 0: any.
   Kinds kinds() const;
 
@@ -52,8 +55,6 @@ class Schema {
   const Json* document() const { return document_; }
 
  private:
-  Schema(const Json* document, const Json* at) : document_(document), at_(at) {}
-
   std::vector<Schema> parts(int depth) const;
 
   const Json* document_ = nullptr;

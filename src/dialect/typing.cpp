@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "dialect/json_text.h"
+#include "dialect/schema_ways.h"
 #include "dialect/value_reader.h"
 
 namespace tandem::dialect {
@@ -94,6 +95,18 @@ std::string typed(std::string_view text, Kinds kinds, Untyped untyped) {
   }
   if (const auto json = container(word, kinds)) return *json;
   return json_string(text);
+}
+
+std::string typed_by(Schema schema, std::string_view text, Kinds kinds, Untyped untyped) {
+  std::string json = typed(text, kinds, untyped);
+  const bool may_be_text = kinds == 0 || (kinds & kString) != 0;
+  if (schema.json() == nullptr || !may_be_text || json.starts_with('"')) return json;
+  const Json value = Json::parse(json, nullptr, false);
+  const Ways ways = ways_of(schema);
+  if (value.is_structured() || may_fit(ways, value)) return json;
+  std::string string = json_string(text);
+  const Json as_text = Json::parse(string, nullptr, false);
+  return may_fit(ways, as_text) ? string : json;
 }
 
 }  // namespace tandem::dialect

@@ -19,4 +19,8 @@ enum class Untyped : uint8_t {
 /// the most special one that fits is taken.
 std::string typed(std::string_view text, Kinds kinds, Untyped untyped);
 
+/// The same where the kinds are those of a schema: text that the schema allows only as a string is
+/// one, such as "3" where it has "3" or numbers above 5.
+std::string typed_by(Schema schema, std::string_view text, Kinds kinds, Untyped untyped);
+
 }  // namespace tandem::dialect

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <string>
 
 using namespace tandem::dialect;
@@ -34,6 +35,30 @@ TEST_CASE("typing: numbers only where they are written as one") {
   CHECK(as("1e3", R"({"type": "number"})") == 1000);
   CHECK(as("-0.25", R"({"type": "number"})") == -0.25);
   CHECK(as(".5", R"({"type": "number"})") == ".5");
+}
+
+TEST_CASE("typing: numbers that no double holds are the farthest one, or text") {
+  const std::string digits = "-" + std::string(400, '9');
+  const double farthest = std::numeric_limits<double>::max();
+  CHECK(as("1e999", R"({"type": "number"})") == farthest);
+  CHECK(as(digits, R"({"type": "integer"})") == -farthest);
+  CHECK(as("[1e999]", R"({"type": "array"})")[0] == farthest);
+  CHECK(as("1e999", R"({"type": ["number", "string"]})") == "1e999");
+}
+
+TEST_CASE("typing: what a schema allows only as a string is one") {
+  const auto by = [](const std::string& text, const std::string& schema) {
+    const Json document = Json::parse(schema);
+    const Schema of(document);
+    return Json::parse(typed_by(of, text, of.kinds(), Untyped::kText));
+  };
+  const char* const either =
+      R"({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 5}]})";
+  CHECK(by("7", either) == 7);
+  CHECK(by("3", either) == "3");
+  CHECK(by("1", R"({"enum": ["1", 2]})") == "1");
+  CHECK(by("2", R"({"enum": ["1", 2]})") == 2);
+  CHECK(by("9", R"({"enum": ["1", 2]})") == 9);  // neither fits: as without the schema
 }
 
 TEST_CASE("typing: booleans and null") {
