@@ -164,9 +164,9 @@ Error about_tools(Error error,
     if (!tool.strict || !tool.parameters.is_object()) continue;
     const Status fits = checks.usable(lark("start: " + dialect::json_expression(tool.parameters)));
     if (fits || fits.error().code != ErrorCode::kInvalid) continue;
-    error.message = fmt::format("the strict tool \"{}\", in the dialect {}: {}",
-                                tool.name.substr(0, 80), dialect.name,
-                                about(fits.error(), error.field).message);
+    error.message =
+        fmt::format("the strict tool \"{}\", in the dialect {}: {}", tool.name.substr(0, 80),
+                    dialect.name, about(fits.error(), error.field).message);
     break;
   }
   return error;
